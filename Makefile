@@ -1,0 +1,26 @@
+# Every target installs what it needs into .venv first; a second run starts at once.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench
+
+demo: .venv/installed
+	$(BIN)/khot reproduce synthetic --out build/demo
+	@echo "Open build/demo/synthetic.png: relaxed samples against the exact subset probabilities."
+
+test: lint
+	$(BIN)/pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/core.py
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@

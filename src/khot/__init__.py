@@ -1,0 +1,57 @@
+"""Differentiable subset sampling: weights become keys, keys a (relaxed) k-hot vector, k-hot vectors a distribution."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from khot import distributions, errors, nn, schedules, topk
+    from khot.distributions import OrderedSubset, RelaxedOrderedSubset, RelaxedSubset, Subset
+    from khot.keys import gumbel_keys, reservoir_keys
+    from khot.sampling import sample_subset
+    from khot.topk import capped_simplex, hard_topk, neuralsort, softsort, successive_softmax
+
+__all__ = [
+    "OrderedSubset",
+    "RelaxedOrderedSubset",
+    "RelaxedSubset",
+    "Subset",
+    "capped_simplex",
+    "distributions",
+    "errors",
+    "gumbel_keys",
+    "hard_topk",
+    "neuralsort",
+    "nn",
+    "reservoir_keys",
+    "sample_subset",
+    "schedules",
+    "softsort",
+    "successive_softmax",
+    "topk",
+]
+
+_HOME = {
+    "khot.keys": ["gumbel_keys", "reservoir_keys"],
+    "khot.topk": ["hard_topk", "successive_softmax", "neuralsort", "softsort", "capped_simplex"],
+    "khot.sampling": ["sample_subset"],
+    "khot.distributions": ["Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used; torch loads no earlier than that."""
+    if name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    elif name in __all__:
+        value = import_module(f"khot.{name}")
+    else:
+        raise AttributeError(f"module 'khot' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

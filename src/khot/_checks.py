@@ -1,0 +1,146 @@
+"""Bad input is named here and nowhere else: what was wrong, what we got, what to do.
+
+Types and shapes are always checked. Values are checked where they can be read: not under `torch.func.vmap`
+and not while `torch.compile` traces, where looking at a value is an error of its own.
+"""
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from khot.errors import InvalidTypeError, InvalidValueError
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether `condition` can be read and is true somewhere."""
+    if torch.compiler.is_compiling():
+        return False
+    try:
+        return bool(condition.any())
+    except RuntimeError:  # under vmap, or a tensor without data (meta, fake)
+        return False
+
+
+def _where(bad: Tensor, values: Tensor) -> str:
+    """The first offending entry, as `value at index (i, j)`."""
+    index = tuple(int(i) for i in bad.nonzero()[0])
+    return f"{values[index].item()} at index {index}" if index else f"{values.item()}"
+
+
+def is_integer(value: object) -> bool:
+    """Whether `value` is a whole-number type (Python or NumPy), and not a bool."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def float_tensor(name: str, value: Any) -> Tensor:
+    """A floating-point tensor with a non-empty item axis."""
+    if not isinstance(value, Tensor):
+        raise InvalidTypeError(
+            f"{name} must be a torch.Tensor, but got {type(value).__name__}: wrap it in torch.as_tensor"
+        )
+    if not value.is_floating_point():
+        raise InvalidTypeError(
+            f"{name} must be a floating-point tensor, but got {value.dtype}: convert it with .float()"
+        )
+    if value.ndim == 0 or value.shape[-1] == 0:
+        raise InvalidValueError(
+            f"{name} must have at least one item on its last axis, but got shape {tuple(value.shape)}: "
+            "pass a tensor of shape (..., n) with n >= 1"
+        )
+    return value
+
+
+def logits(value: Any, name: str = "logits") -> Tensor:
+    """Log-weights or keys: finite, or -inf for an absent item."""
+    tensor = float_tensor(name, value)
+    bad = tensor.isnan() | (tensor == math.inf)
+    if holds(bad):
+        raise InvalidValueError(
+            f"{name} must be finite, or -inf for an absent item, but got {_where(bad, tensor)}: "
+            "look for an overflow or a division by zero where they were made"
+        )
+    return tensor
+
+
+def weights(value: Any) -> Tensor:
+    """Weights of a reservoir: finite and non-negative, 0 for an absent item."""
+    tensor = float_tensor("weights", value)
+    bad = ~((tensor >= 0) & (tensor < math.inf))
+    if holds(bad):
+        raise InvalidValueError(
+            f"weights must be finite and >= 0, but got {_where(bad, tensor)}: "
+            "pass weights, not their logarithms (those go to gumbel_keys)"
+        )
+    return tensor
+
+
+def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
+    """A subset size: an int, or an integer tensor with one entry a row; 0 <= k <= n."""
+    if not isinstance(k, Tensor):
+        k = whole_number("k", k)
+        if not 0 <= k <= n:
+            raise InvalidValueError(
+                f"k must lie between 0 and the number of items, {n}, but got {k}: choose a smaller subset"
+            )
+        return k
+    if k.dtype == torch.bool or k.is_floating_point() or k.is_complex():
+        raise InvalidTypeError(f"k must be an int or an integer tensor, but got {k.dtype}: convert it with .long()")
+    if k.shape not in (torch.Size(batch), torch.Size()):
+        raise InvalidValueError(
+            f"k must be an int or have one entry a row, shape {tuple(batch)}, but got shape {tuple(k.shape)}: "
+            "reshape or expand it to the batch shape of the keys"
+        )
+    bad = (k < 0) | (k > n)
+    if holds(bad):
+        raise InvalidValueError(f"k must lie between 0 and the number of items, {n}, but got {_where(bad, k)}")
+    return k
+
+
+def whole_number(name: str, value: Any, least: int | None = None) -> int:
+    """An int that is not a bool, at least `least`."""
+    if not is_integer(value):
+        raise InvalidTypeError(f"{name} must be an int, but got {value!r} of type {type(value).__name__}")
+    if least is not None and value < least:
+        raise InvalidValueError(f"{name} must be at least {least}, but got {value}")
+    return int(value)
+
+
+def temperature(value: Any, batch: Sequence[int]) -> float | Tensor:
+    """A temperature: a positive finite number, or a floating-point tensor with one entry a row."""
+    if not isinstance(value, Tensor):
+        return positive("temperature", value)
+    if not value.is_floating_point():
+        raise InvalidTypeError(
+            f"temperature must be a floating-point tensor, but got {value.dtype}: convert it with .float()"
+        )
+    if value.shape not in (torch.Size(batch), torch.Size()):
+        raise InvalidValueError(
+            f"temperature must be a number or have one entry a row, shape {tuple(batch)}, "
+            f"but got shape {tuple(value.shape)}: reshape or expand it to the batch shape of the keys"
+        )
+    bad = ~((value > 0) & (value < math.inf))
+    if holds(bad):
+        raise InvalidValueError(f"temperature must be positive and finite, but got {_where(bad, value)}")
+    return value
+
+
+def shape(name: str, value: Any) -> tuple[int, ...]:
+    """A shape: a sequence of non-negative ints, or one of them."""
+    sizes = (value,) if is_integer(value) else tuple(value)
+    if not all(is_integer(size) and size >= 0 for size in sizes):
+        raise InvalidValueError(f"{name} must hold non-negative ints, but got {value!r}")
+    return tuple(int(size) for size in sizes)
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive finite number."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise InvalidTypeError(f"{name} must be a number, but got {value!r} of type {type(value).__name__}")
+    value = float(value)
+    if not 0 < value < math.inf:
+        raise InvalidValueError(f"{name} must be positive and finite, but got {value}")
+    return value

@@ -1,0 +1,21 @@
+"""The command line: parse, call, print."""
+
+import sys
+
+from cyclopts import App
+
+import khot
+from khot.cli.reproduce import reproduce
+from khot.errors import KhotError
+
+app = App(name="khot", help="Differentiable subset sampling.", version=khot.__version__)
+app.command(reproduce)
+
+
+def main() -> None:
+    """Run the command; a mistake of the user's ends in one line, not in a traceback."""
+    try:
+        app()
+    except KhotError as error:
+        print(f"khot: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,60 @@
+"""Laws over finitely many outcomes, small enough to list: exact entropy and divergence."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+from khot.distributions._base import SubsetDistribution
+from khot.errors import InvalidValueError, NotAvailableError
+
+SUPPORT_LIMIT = 50_000  # outcomes that are listed, not sampled
+
+
+class ListedDistribution(SubsetDistribution):
+    """`_count` and `_list` are the counting function and the iterator of the outcomes, as indices."""
+
+    _count: Callable[[int, int], int]
+    _list: Callable[..., Iterable[tuple[int, ...]]]
+
+    @property
+    def support_size(self) -> int:
+        """Number of outcomes."""
+        return self._count(self.n, self.k)
+
+    def log_prob_indices(self, indices: Tensor) -> Tensor:
+        """Log-probability of the outcome with these indices (..., k)."""
+        return self.log_prob(indices)
+
+    def entropy(self) -> Tensor:
+        """Exact entropy in nats, by listing all outcomes; raises `NotAvailableError` if they are too many."""
+        log_p = self._all_log_probs("entropy")
+        return -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(0)
+
+    def _all_indices(self, what: str) -> Tensor:
+        """All outcomes, (support, k)."""
+        if self.support_size > SUPPORT_LIMIT:
+            raise NotAvailableError(
+                f"{what} lists all outcomes, and {self!r} has {self.support_size:,} of them, above the limit of "
+                f"{SUPPORT_LIMIT:,}: estimate it from samples, for instance -d.log_prob(d.sample((1000,))).mean(0) for "
+                "the entropy"
+            )
+        outcomes = list(self._list(range(self.n), self.k))
+        return torch.tensor(outcomes, dtype=torch.int64, device=self.logits.device)
+
+    def _all_log_probs(self, what: str) -> Tensor:
+        """Log-probabilities of all outcomes, (support, ...)."""
+        outcomes = self._all_indices(what)
+        outcomes = outcomes.reshape(len(outcomes), *[1] * len(self.batch_shape), self.k)
+        return self.log_prob_indices(outcomes.expand(-1, *self.batch_shape, -1))
+
+
+def kl_by_listing(p: ListedDistribution, q: ListedDistribution) -> Tensor:
+    """Exact Kullback-Leibler divergence; raises `NotAvailableError` if the outcomes are too many."""
+    if (p.n, p.k) != (q.n, q.k):
+        raise InvalidValueError(f"both distributions need the same n and k, but got {p!r} and {q!r}")
+    batch_shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
+    log_p, log_q = (d.expand(batch_shape)._all_log_probs("kl_divergence") for d in (p, q))
+    impossible = log_p == -torch.inf
+    difference = log_p.masked_fill(impossible, 0) - log_q.masked_fill(impossible, 0)
+    return (log_p.exp() * difference).sum(0)

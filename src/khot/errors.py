@@ -1,0 +1,17 @@
+"""The errors that khot raises; each is also the built-in error that callers already catch."""
+
+
+class KhotError(Exception):
+    """Base of every error that khot raises on purpose."""
+
+
+class InvalidValueError(KhotError, ValueError):
+    """An argument of the right type whose value or shape cannot be used."""
+
+
+class InvalidTypeError(KhotError, TypeError):
+    """An argument of the wrong type."""
+
+
+class NotAvailableError(KhotError, NotImplementedError):
+    """A quantity that has no (feasible) exact form; the message says what to use instead."""

@@ -1,0 +1,142 @@
+"""The paper's first figure: are relaxed samples distributed as p(S|w)?
+
+The paper takes the top k of each relaxed vector as the chosen subset. khot's hard samples take the top k of the keys,
+which is exact at every temperature; below temperature 1 the two can differ. Both are reported.
+"""
+
+import json
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+import khot
+from khot import _checks
+from khot.distributions import Subset
+from khot.errors import InvalidValueError
+from khot.keys import gumbel_keys
+from khot.report.figures import subset_histogram
+from khot.topk import hard_topk, successive_softmax
+
+PAPER_DISTANCE = 0.016
+PAPER_WEIGHTS = (0.1, 0.2, 0.3, 0.4)
+MOST_SUBSETS = 120  # that a table and a histogram can show
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often each subset was chosen, and how far that is from p(S|w)."""
+
+    empirical: list[float]
+    interval: list[float]  # half the width of the 95% interval
+    distance: float  # in total variation
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `khot reproduce synthetic` writes; subsets are lists of positions, counted from 1."""
+
+    weights: list[float]
+    k: int
+    samples: int
+    temperatures: list[float]
+    seed: int
+    subsets: list[list[int]]
+    true: list[float]
+    relaxed: list[Histogram]  # top k of the relaxed vector, one a temperature
+    hard: list[Histogram]  # top k of the same keys
+    paper_distance: float | None  # the paper's bound, where the problem is the paper's
+    seconds: float
+    versions: dict[str, str]
+
+
+def run(
+    weights: Sequence[float] = PAPER_WEIGHTS,
+    k: int = 2,
+    samples: int = 10_000,
+    temperatures: Sequence[float] = (0.1, 1.0, 10.0),
+    seed: int = 0,
+) -> Result:
+    """Draw the samples and count the subsets."""
+    began = time.perf_counter()
+    samples = _checks.whole_number("samples", samples, least=1)
+    temperatures = [_checks.positive("temperature", t) for t in temperatures]
+    logits = _checks.weights(torch.tensor(weights, dtype=torch.float64)).log()
+    law = Subset(logits, k)
+    if law.support_size > MOST_SUBSETS:
+        raise InvalidValueError(
+            f"{law.n} weights have {law.support_size:,} subsets of size {k}, more than the {MOST_SUBSETS} that fit a "
+            "table: pass fewer weights or another k"
+        )
+    outcomes = law.enumerate_support()
+    true = law.log_prob(outcomes).exp()
+    generator = torch.Generator().manual_seed(seed)
+    relaxed, hard = [], []
+    for temperature in temperatures:
+        keys = gumbel_keys(logits.expand(samples, -1), generator)
+        vectors = successive_softmax(keys, k, temperature)
+        relaxed.append(_histogram(hard_topk(vectors, k), outcomes, true))
+        hard.append(_histogram(hard_topk(keys, k), outcomes, true))
+    is_paper = (tuple(weights), k) == (PAPER_WEIGHTS, 2)
+    return Result(
+        weights=list(weights),
+        k=k,
+        samples=samples,
+        temperatures=temperatures,
+        seed=seed,
+        subsets=[(row.nonzero().flatten() + 1).tolist() for row in outcomes],
+        true=true.tolist(),
+        relaxed=relaxed,
+        hard=hard,
+        paper_distance=PAPER_DISTANCE if is_paper else None,
+        seconds=round(time.perf_counter() - began, 3),
+        versions={"khot": khot.__version__, "torch": torch.__version__, "python": platform.python_version()},
+    )
+
+
+def write(result: Result, folder: Path) -> tuple[Path, Path]:
+    """Write `synthetic.json` and `synthetic.png`; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, picture = folder / "synthetic.json", folder / "synthetic.png"
+    data.write_text(json.dumps(asdict(result), indent=2) + "\n")
+    subset_histogram(
+        picture,
+        labels=[_label(subset) for subset in result.subsets],
+        true=result.true,
+        series=[
+            (f"t = {t:g} (TV {h.distance:.4f})", h.empirical, h.interval)
+            for t, h in zip(result.temperatures, result.relaxed, strict=True)
+        ],
+        title=f"Chosen subsets, {result.samples:,} relaxed samples a temperature, w = {result.weights}, k = {result.k}",
+    )
+    return data, picture
+
+
+def table(result: Result) -> str:
+    """The result as text: a row a subset, then the distances."""
+    columns = [f"t = {t:g}" for t in result.temperatures]
+    lines = [f"{'subset':>10}  {'true':>7}" + "".join(f"  {column:>17}" for column in columns)]
+    for i, subset in enumerate(result.subsets):
+        cells = (f"{h.empirical[i]:.4f} ± {h.interval[i]:.4f}" for h in result.relaxed)
+        lines.append(f"{_label(subset):>10}  {result.true[i]:7.4f}" + "".join(f"  {cell:>17}" for cell in cells))
+    lines.append("")
+    for name, histograms in (("relaxed", result.relaxed), ("keys", result.hard)):
+        lines.append(f"{'TV, ' + name:>19}" + "".join(f"  {h.distance:17.4f}" for h in histograms))
+    if result.paper_distance is not None:
+        lines.append(f"{'TV, paper':>19}" + "".join(f"  {'<= ' + str(result.paper_distance):>17}" for _ in columns))
+    return "\n".join(lines)
+
+
+def _histogram(chosen: Tensor, outcomes: Tensor, true: Tensor) -> Histogram:
+    matches = (chosen.unsqueeze(1) == outcomes).all(-1)
+    empirical = matches.double().mean(0)
+    interval = 1.96 * (empirical * (1 - empirical) / len(chosen)).sqrt()
+    return Histogram(empirical.tolist(), interval.tolist(), 0.5 * (empirical - true).abs().sum().item())
+
+
+def _label(subset: list[int]) -> str:
+    return "{" + ", ".join(map(str, subset)) + "}"

@@ -1,0 +1,106 @@
+"""Algorithm 2: a differentiable sample of k items without replacement."""
+
+import inspect
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from khot import _checks
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.keys import gumbel_keys
+from khot.topk import hard_topk, successive_softmax
+
+Relaxation = Callable[..., Tensor]
+"""Any ``f(keys, k, temperature) -> (..., n)``; with a keyword `ordered` if it can return the k vectors apart."""
+
+
+def sample_subset(
+    logits: Tensor,
+    k: int | Tensor,
+    temperature: float | Tensor,
+    *,
+    relaxation: Relaxation = successive_softmax,
+    hard: bool = False,
+    ordered: bool = False,
+    sample_shape: Sequence[int] = (),
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Draw a relaxed sample of k items without replacement, differentiable in the logits.
+
+    Perturbs the logits with Gumbel noise and takes the relaxed top k of the keys. As the temperature goes to 0 the
+    sample becomes an exact one from p(S|w), w = exp(logits).
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., n)
+        Log-weights; -inf marks an absent item.
+    k : int or integer Tensor of shape (...)
+        Size of the subset, 0 <= k <= n.
+    temperature : float or Tensor of shape (...)
+        Positive: small is close to discrete, large is smooth.
+    relaxation : callable
+        ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own.
+    hard : bool
+        Straight-through: the value is exactly the top k *of the keys*, the gradient is the relaxation's.
+    ordered : bool
+        Return the k (relaxed) one-hot vectors in the order they were drawn.
+    sample_shape : sequence of int
+        Shape of independent samples, put in front.
+    generator : torch.Generator, optional
+        Source of the noise.
+
+    Returns
+    -------
+    Tensor, shape (*sample_shape, ..., n), or (*sample_shape, ..., max k, n) if `ordered`
+        In the dtype of the logits.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For bad logits, k, temperature or shapes, or `ordered` with a relaxation that has no such keyword.
+
+    Examples
+    --------
+    >>> import torch
+    >>> logits = torch.tensor([0.1, 0.2, 0.3, 0.4]).log().requires_grad_()
+    >>> seed = torch.Generator().manual_seed(0)
+    >>> sample_subset(logits, 2, 1.0, generator=seed).sum()
+    tensor(2., grad_fn=<SumBackward0>)
+    >>> sample_subset(logits, 2, 1.0, hard=True, generator=seed)
+    tensor([0., 0., 1., 1.], grad_fn=<AddBackward0>)
+
+    References
+    ----------
+    Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Algorithm 2.
+    """
+    logits = _checks.logits(logits)
+    batch = logits.shape[:-1]
+    k, temperature = _checks.count(k, logits.shape[-1], batch), _checks.temperature(temperature, batch)
+    if ordered and not _can_order(relaxation):
+        raise InvalidTypeError(
+            f"ordered=True needs a relaxation with a keyword `ordered`, but {_name(relaxation)} has none: "
+            "use successive_softmax, neuralsort or softsort"
+        )
+    batch = (*_checks.shape("sample_shape", sample_shape), *batch)
+    k = k.expand(batch) if isinstance(k, Tensor) else k
+    temperature = temperature.expand(batch) if isinstance(temperature, Tensor) else temperature
+    keys = gumbel_keys(logits.expand(*batch, -1), generator)
+    choice = {"ordered": True} if ordered else {}
+    relaxed = relaxation(keys, k, temperature, **choice)
+    exact = hard_topk(keys, k, **choice) if hard or ordered else keys
+    if not isinstance(relaxed, Tensor) or relaxed.shape != exact.shape:
+        got = tuple(relaxed.shape) if isinstance(relaxed, Tensor) else type(relaxed).__name__
+        raise InvalidValueError(
+            f"the relaxation {_name(relaxation)} must return shape {tuple(exact.shape)}, but got {got}"
+        )
+    return (exact + (relaxed - relaxed.detach()) if hard else relaxed).to(logits.dtype)
+
+
+def _can_order(relaxation: Relaxation) -> bool:
+    parameters = inspect.signature(relaxation).parameters.values()
+    return any(p.name == "ordered" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _name(relaxation: Relaxation) -> str:
+    return getattr(relaxation, "__name__", repr(relaxation))

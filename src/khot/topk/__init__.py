@@ -1,0 +1,9 @@
+"""From keys to (relaxed) k-hot vectors: one relaxation a file, one signature, ``f(keys, k, temperature)``."""
+
+from khot.topk.capped_simplex import capped_simplex
+from khot.topk.hard import hard_topk, topk_indices
+from khot.topk.neuralsort import neuralsort
+from khot.topk.softsort import softsort
+from khot.topk.successive import successive_softmax
+
+__all__ = ["capped_simplex", "hard_topk", "neuralsort", "softsort", "successive_softmax", "topk_indices"]

@@ -1,0 +1,113 @@
+"""The successive softmax as an operator that autograd, `torch.func` and `torch.compile` understand.
+
+Forward and backward are `torch.library` operators, opaque to tracing; two `autograd.Function`s with their own vmap rule
+stand around them. The backward is a Function of its own, whose backward raises: marking it once-differentiable would
+yield silent zeros when the cotangent carries no gradient.
+"""
+
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from khot.errors import NotAvailableError
+from khot.topk import _successive_loop
+from khot.topk._rows import Rows
+
+
+def successive(rows: Rows, ordered: bool) -> Tensor:
+    """Relaxed one-hot vectors (..., steps, n), or their sum (..., n), in float64; short rows come back as zeros."""
+    *batch, n = rows.keys.shape
+    result: Any = _Forward.apply(
+        rows.keys.reshape(-1, n),
+        (rows.present | rows.short.unsqueeze(-1)).reshape(-1, n),
+        torch.where(rows.short, 0, rows.k).reshape(-1),
+        rows.temperature.reshape(-1),
+        rows.steps,
+        ordered,
+    )
+    return result.reshape(*batch, *result.shape[1:])
+
+
+@torch.library.custom_op("khot::successive_forward", mutates_args=())
+def _forward(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool) -> Tensor:
+    return _successive_loop.forward(keys, present, k, temperature, steps, ordered)
+
+
+@_forward.register_fake
+def _(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool) -> Tensor:
+    rows, n = keys.shape
+    return keys.new_empty(rows, steps, n) if ordered else keys.new_empty(rows, n)
+
+
+@torch.library.custom_op("khot::successive_backward", mutates_args=())
+def _backward(
+    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+) -> tuple[Tensor, Tensor]:
+    return _successive_loop.backward(keys, present, k, temperature, grad, steps, ordered)
+
+
+@_backward.register_fake
+def _(
+    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(keys), torch.empty_like(temperature)
+
+
+class _Forward(torch.autograd.Function):
+    @staticmethod
+    def forward(*args: Any) -> Tensor:
+        return _forward(*args)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        *tensors, ctx.steps, ctx.ordered = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        grad_keys, grad_temperature = _Backward.apply(*ctx.saved_tensors, grad, ctx.steps, ctx.ordered)  # pyright: ignore[reportGeneralTypeIssues]
+        return grad_keys, None, None, grad_temperature, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
+        result: Any = _Forward.apply(*_fold(info.batch_size, in_dims, args))
+        return _unfold(info.batch_size, result), 0
+
+
+class _Backward(torch.autograd.Function):
+    @staticmethod
+    def forward(*args: Any) -> tuple[Tensor, Tensor]:
+        return _backward(*args)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> NoReturn:
+        raise NotAvailableError(
+            "successive_softmax cannot be differentiated twice: use softsort, neuralsort or capped_simplex where "
+            "second derivatives are needed"
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
+        grads: Any = _Backward.apply(*_fold(info.batch_size, in_dims, args))
+        return tuple(_unfold(info.batch_size, grad) for grad in grads), (0, 0)
+
+
+def _fold(size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> list[Any]:
+    """Make the mapped axis part of the rows."""
+
+    def fold(arg: Any, dim: int | None) -> Any:
+        if not isinstance(arg, Tensor):
+            return arg
+        arg = arg.unsqueeze(0).expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+        return arg.reshape(-1, *arg.shape[2:])
+
+    return [fold(arg, dim) for arg, dim in zip(args, in_dims, strict=True)]
+
+
+def _unfold(size: int, result: Tensor) -> Tensor:
+    return result.reshape(size, -1, *result.shape[1:])

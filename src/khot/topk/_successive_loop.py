@@ -1,0 +1,90 @@
+"""The recursion of the successive softmax and its reverse sweep, for a table of rows in float64.
+
+State of the recursion: `taken`, the sum of the log(1 - p) so far, apart from the keys. Textbook code adds the two and
+works in units of the temperature; here every step measures from its own largest item, (keys - key_m) + (taken -
+taken_m), which keeps the digits of items that contend far below the first maximum. That matters: below a temperature of
+about 0.5 a step multiplies the gap of two contending items by 1 - 1/temperature, and every rounding error with it.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from khot.topk._rows import ABSENT, FLOOR
+
+_LARGEST = 1e200  # cotangents saturate here: times n it is still far from overflow
+
+
+class Step(NamedTuple):
+    """One softmax of the recursion. A *head* is the one item of a row with p > 1/2, where there is one."""
+
+    p: Tensor  # (rows, n)
+    below: Tensor  # (rows, n), how far alpha / temperature lies below its maximum, <= 0
+    head: Tensor  # (rows, n) bool
+    log_others: Tensor  # (rows, 1), log of the total weight of all but the head, the head's weight being 1
+    log_left: Tensor  # (rows, n), log(1 - p)
+
+
+def forward(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool) -> Tensor:
+    """The k vectors (rows, steps, n) if `ordered`, or their sum (rows, n)."""
+    taken = torch.zeros_like(keys)
+    total = keys.new_zeros(keys.shape[0], steps, keys.shape[1]) if ordered else torch.zeros_like(keys)
+    for j in range(steps):
+        step = _step(keys, taken, present, temperature)
+        if ordered:
+            total[:, j] = step.p
+        else:
+            total += step.p * (j < k).unsqueeze(-1)
+        taken = taken + step.log_left
+    return total
+
+
+def backward(
+    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+) -> tuple[Tensor, Tensor]:
+    """Gradients in the keys (rows, n) and in the temperature (rows,), given the cotangent of `forward`.
+
+    The recursion runs again and keeps its states (steps x rows x n), so that nothing is held between the two passes.
+    """
+    history = [torch.zeros_like(keys)]
+    for _ in range(steps - 1):
+        history.append(history[-1] + _step(keys, history[-1], present, temperature).log_left)
+    grad_keys, grad_temperature = torch.zeros_like(keys), torch.zeros_like(temperature)
+    for j in reversed(range(steps)):
+        step = _step(keys, history.pop(), present, temperature)
+        grad_p = grad[:, j] if ordered else grad * (j < k).unsqueeze(-1)
+        updated = _reverse_step(step, grad_p, grad_keys, temperature)
+        grad_temperature -= ((updated - grad_keys) * step.below.clamp_min(-1e100)).sum(-1)
+        grad_keys = updated
+    return grad_keys, grad_temperature
+
+
+def _step(keys: Tensor, taken: Tensor, present: Tensor, temperature: Tensor) -> Step:
+    alpha = (keys + taken).masked_fill(~present, ABSENT)
+    pivot = alpha.argmax(-1, keepdim=True)
+    gap = (keys - keys.gather(-1, pivot)) + (taken - taken.gather(-1, pivot))
+    below = (gap / temperature.unsqueeze(-1)).clamp(FLOOR, -FLOOR).masked_fill(~present, ABSENT)
+    below = (below - below.amax(-1, keepdim=True)).clamp_min(FLOOR)
+    weight = below.exp()
+    p = weight / weight.sum(-1, keepdim=True)
+    head = p > 0.5
+    # For the head, log(1 - p) is log(others) - log(others + 1): 1 - p itself has no digits left when p is close to 1.
+    # Where no item has p > 1/2, log1p serves all alike, so that equal keys stay exactly equal.
+    log_others = below.masked_fill(head, -torch.inf).logsumexp(-1, keepdim=True).clamp_min(FLOOR)
+    log_left = torch.where(head, log_others - log_others.exp().log1p(), torch.log1p(-p))
+    return Step(p, below, head, log_others, log_left)
+
+
+def _reverse_step(step: Step, grad_p: Tensor, grad_alpha: Tensor, temperature: Tensor) -> Tensor:
+    """Cotangent of alpha before the step, from those of p and of alpha after it. Nothing divides by 1 - p of a head."""
+    p, head = step.p, step.head
+    left = torch.sigmoid(step.log_others)  # 1 - p of the head
+    share = torch.exp(step.below - step.log_others).clamp_max(1)  # of an item among those that are not the head
+    p_head, g_head, a_head = ((x * head).sum(-1, keepdim=True) for x in (p, grad_p, grad_alpha))
+    p_bar = torch.where(head, 0, grad_p - grad_alpha / (1 - p))
+    mean = (p * p_bar).sum(-1, keepdim=True)
+    at_rest = p * (p_bar - p_head * g_head - mean) + p_head * share * a_head
+    at_head = p_head * (left * g_head - a_head - mean)
+    change = torch.where(head, at_head, at_rest) / temperature.unsqueeze(-1)
+    return (grad_alpha + change).clamp(-_LARGEST, _LARGEST)

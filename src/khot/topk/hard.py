@@ -1,0 +1,95 @@
+"""The exact top k, the limit of every relaxation as the temperature goes to 0."""
+
+import torch
+from torch import Tensor
+
+from khot import _checks
+
+
+def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor:
+    """Mark the k largest keys of every row by 1 and the others by 0.
+
+    Parameters
+    ----------
+    keys : Tensor, shape (..., n)
+        Scores; -inf marks an absent item, which is never chosen. Of equal keys the one with the lower index wins.
+    k : int or integer Tensor of shape (...)
+        Size of the subset, 0 <= k <= n. A row with fewer present items yields all of them.
+    ordered : bool
+        Return the k one-hot vectors, the largest key first, instead of their sum.
+
+    Returns
+    -------
+    Tensor, shape (..., n), or (..., max k, n) if `ordered`
+        In the dtype of the keys, without a gradient. Vectors beyond a row's own k, or beyond its present items, are 0.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For NaN or +inf keys, k outside 0..n or not an integer, wrong shapes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> hard_topk(torch.tensor([0.5, 3.0, 3.0, -1.0]), 2)
+    tensor([0., 1., 1., 0.])
+
+    See Also
+    --------
+    topk_indices : the same choice as indices.
+    """
+    keys, count, steps = _checked(keys, k)
+    vectors = one_hots(keys, count, steps)
+    return vectors if ordered else vectors.sum(-2)
+
+
+def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
+    """Indices of the k largest keys of every row, the largest key first.
+
+    Parameters
+    ----------
+    keys, k
+        As for `hard_topk`.
+
+    Returns
+    -------
+    Tensor, shape (..., max k), int64
+        Padded with -1 where a row has fewer than `max k` items to give.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        As `hard_topk` does.
+
+    Examples
+    --------
+    >>> import torch
+    >>> topk_indices(torch.tensor([[0.5, 3.0, 3.0], [1.0, -torch.inf, -torch.inf]]), 2)
+    tensor([[ 1,  2],
+            [ 0, -1]])
+    """
+    return _indices(*_checked(keys, k))
+
+
+def one_hots(keys: Tensor, k: Tensor, steps: int) -> Tensor:
+    """One-hot vectors (..., steps, n) of the first k of each row; the arguments have been checked."""
+    indices = _indices(keys, k, steps).unsqueeze(-1)
+    return (indices == torch.arange(keys.shape[-1], device=keys.device)).to(keys.dtype)
+
+
+def _indices(keys: Tensor, k: Tensor, steps: int) -> Tensor:
+    values, indices = keys.detach().sort(dim=-1, descending=True, stable=True)
+    chosen = (torch.arange(steps, device=keys.device) < k.unsqueeze(-1)) & (values[..., :steps] > -torch.inf)
+    return indices[..., :steps].masked_fill(~chosen, -1)
+
+
+def _checked(keys: Tensor, k: int | Tensor) -> tuple[Tensor, Tensor, int]:
+    keys = _checks.logits(keys, "keys")
+    k = _checks.count(k, keys.shape[-1], keys.shape[:-1])
+    return keys, *per_row(k, keys)
+
+
+def per_row(k: int | Tensor, keys: Tensor) -> tuple[Tensor, int]:
+    """A checked k with one entry a row, and the largest of them."""
+    largest = k if isinstance(k, int) else int(k.max()) if k.numel() else 0
+    return torch.as_tensor(k, device=keys.device).expand(keys.shape[:-1]), largest
