@@ -15,6 +15,10 @@ from khot.topk import _successive_loop
 from khot.topk._rows import Rows
 
 
+_TOLERANCE_32 = 1e-6  # of the result, before it is rounded to float32 or less
+_TOLERANCE_64 = 5e-13
+
+
 def successive(rows: Rows, ordered: bool) -> Tensor:
     """Relaxed one-hot vectors (..., steps, n), or their sum (..., n), in float64; short rows come back as zeros."""
     *batch, n = rows.keys.shape
@@ -25,17 +29,22 @@ def successive(rows: Rows, ordered: bool) -> Tensor:
         rows.temperature.reshape(-1),
         rows.steps,
         ordered,
+        _TOLERANCE_64 if rows.original.dtype == torch.float64 else _TOLERANCE_32,
     )
     return result.reshape(*batch, *result.shape[1:])
 
 
 @torch.library.custom_op("khot::successive_forward", mutates_args=())
-def _forward(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool) -> Tensor:
-    return _successive_loop.forward(keys, present, k, temperature, steps, ordered)
+def _forward(
+    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool, tolerance: float
+) -> Tensor:
+    return _successive_loop.forward(keys, present, k, temperature, steps, ordered, tolerance)
 
 
 @_forward.register_fake
-def _(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool) -> Tensor:
+def _(
+    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool, tolerance: float
+) -> Tensor:
     rows, n = keys.shape
     return keys.new_empty(rows, steps, n) if ordered else keys.new_empty(rows, n)
 
@@ -61,13 +70,13 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.steps, ctx.ordered = inputs
+        *tensors, ctx.steps, ctx.ordered, _ = inputs
         ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         grad_keys, grad_temperature = _Backward.apply(*ctx.saved_tensors, grad, ctx.steps, ctx.ordered)  # pyright: ignore[reportGeneralTypeIssues]
-        return grad_keys, None, None, grad_temperature, None, None
+        return grad_keys, None, None, grad_temperature, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
