@@ -18,8 +18,8 @@ class Relaxation:
     ordered: bool = True  # has the keyword `ordered`
     keeps_order_from: float = 0.0  # the temperature from which larger keys have larger entries
     differentiable_twice: bool = True
+    smooth_at_ties: bool = True  # equal keys have equal gradients
     error: Callable[[int, int, float, float], float] = lambda n, k, spread, t: max(2e-6, 24e-8 * spread / t)
-    slack: float = 1.0  # times n: how float64 errors grow
 
 
 RELAXATIONS = {
@@ -36,7 +36,7 @@ RELAXATIONS = {
         keeps_order_from=float("inf"),
         error=lambda n, k, spread, t: n * max(2e-6, 24e-8 * spread / t),
     ),
-    "softsort": Relaxation(khot.softsort, oracles.softsort, keeps_order_from=float("inf")),
+    "softsort": Relaxation(khot.softsort, oracles.softsort, keeps_order_from=float("inf"), smooth_at_ties=False),
     "capped_simplex": Relaxation(khot.capped_simplex, oracles.capped_simplex, bounded=True, ordered=False),
 }
 

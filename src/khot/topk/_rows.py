@@ -27,12 +27,14 @@ class Rows(NamedTuple):
     steps: int  # the largest k
     original: Tensor  # the keys as they came
 
-    @property
-    def scaled(self) -> Tensor:
-        """Keys over temperature, (..., n), the largest of a row at 0; absent items hold 0."""
-        origin = self.keys.detach().masked_fill(~self.present, ABSENT).amax(-1, keepdim=True)
-        centred = torch.where(self.present, self.keys - origin, 0)
-        return (centred / self.temperature.unsqueeze(-1)).clamp_min(FLOOR)
+    def largest(self) -> Tensor:
+        """The largest present key of a row, (..., 1), without gradient."""
+        return self.keys.detach().masked_fill(~self.present, ABSENT).amax(-1, keepdim=True)
+
+    def scaled(self, origin: Tensor) -> Tensor:
+        """Keys over temperature, (..., n), measured from an origin (..., 1); absent items hold 0."""
+        distance = torch.where(self.present, self.keys - origin, 0)
+        return (distance / self.temperature.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
 
 
 class _Widen(torch.autograd.Function):
@@ -68,6 +70,7 @@ def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
     if not isinstance(temperature, Tensor):
         temperature = torch.tensor(temperature, dtype=torch.float64, device=keys.device)
     temperature = _widen(temperature).expand(batch)
+    keys = keys.contiguous()
     present = keys > -torch.inf
     widened = _widen(keys.masked_fill(~present, 0))
     return Rows(widened, present, k, temperature, present.sum(-1) < k, steps, keys)

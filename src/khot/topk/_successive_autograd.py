@@ -14,7 +14,6 @@ from khot.errors import NotAvailableError
 from khot.topk import _successive_loop
 from khot.topk._rows import Rows
 
-
 _TOLERANCE_32 = 1e-6  # of the result, before it is rounded to float32 or less
 _TOLERANCE_64 = 5e-13
 
@@ -65,8 +64,10 @@ def _(
 
 class _Forward(torch.autograd.Function):
     @staticmethod
-    def forward(*args: Any) -> Tensor:
-        return _forward(*args)
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool, tolerance: float
+    ) -> Tensor:
+        return _forward(keys, present, k, temperature, steps, ordered, tolerance)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -86,8 +87,10 @@ class _Forward(torch.autograd.Function):
 
 class _Backward(torch.autograd.Function):
     @staticmethod
-    def forward(*args: Any) -> tuple[Tensor, Tensor]:
-        return _backward(*args)
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+    ) -> tuple[Tensor, Tensor]:
+        return _backward(keys, present, k, temperature, grad, steps, ordered)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

@@ -4,7 +4,7 @@ State of the recursion: `taken`, the sum of the log(1 - p) so far, apart from th
 works in units of the temperature; here every step measures from its own largest item, (keys - key_m) + (taken -
 taken_m), which keeps the digits of items that contend far below the first maximum. That matters: below a temperature of
 about 0.5 a step multiplies the gap of two contending items by 1 - 1/temperature, and every rounding error with it.
-So the forward pass carries a bound of its own error, and rows that exceed what is promised are done again with 32 digits.
+So the forward pass carries a bound of its own error, and rows that exceed the promise are done again with 32 digits.
 """
 
 from typing import NamedTuple

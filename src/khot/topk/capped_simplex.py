@@ -7,6 +7,7 @@ from torch import Tensor
 
 from khot.topk._rows import ABSENT, finish_sum, prepare
 
+_SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
 _HALVINGS = 64  # the bracket of the threshold shrinks below the spacing of float64 numbers
 
 
@@ -52,7 +53,15 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
     Amos, Koltun & Kolter, "The limited multi-label projection layer", 2019.
     """
     rows = prepare(keys, k, temperature)
-    return finish_sum(_CappedSimplex.apply(rows.scaled, rows.present, rows.k), rows)  # pyright: ignore[reportArgumentType]
+    x = rows.scaled(origin=_last_inside(rows.keys.detach(), rows.present, rows.k))
+    return finish_sum(_CappedSimplex.apply(x, rows.present, rows.k), rows)  # pyright: ignore[reportArgumentType]
+
+
+def _last_inside(keys: Tensor, present: Tensor, k: Tensor) -> Tensor:
+    """The k-th largest key (..., 1), near the threshold: measured from it, keys that contend keep their digits."""
+    descending = keys.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
+    present_count = present.sum(-1, keepdim=True)
+    return descending.gather(-1, (k.unsqueeze(-1).minimum(present_count) - 1).clamp_min(0))
 
 
 class _CappedSimplex(torch.autograd.Function):
@@ -85,12 +94,15 @@ def _threshold(x: Tensor, present: Tensor, m: Tensor, k: Tensor) -> Tensor:
     """Solve sum of sigmoid(x - tau) = k by bisection; any tau where k is 0 or at least m.
 
     With s the keys in descending order, k + 1 items at s_(k+1) alone reach k at tau = s_(k+1) - log k, and k - 1 ones
-    with the other m - k + 1 items at s_k reach it at tau = s_k + log(m - k): the bracket.
+    with the other m - k + 1 items at s_k reach it at tau = s_k + log(m - k): the bracket. Where the two keys lie so far
+    apart that all sigmoids are 0 or 1 between them, the middle is as good as any point.
     """
     inner = k.minimum(m - 1).clamp_min(1)
     largest = x.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
-    low = largest.gather(-1, inner.clamp_max(x.shape[-1] - 1)) - inner.double().log()
-    high = largest.gather(-1, inner - 1) + (m - inner).clamp_min(1).double().log()
+    inside, outside = largest.gather(-1, inner - 1), largest.gather(-1, inner.clamp_max(x.shape[-1] - 1))
+    middle, reach = inside / 2 + outside / 2, _SATURATED + m.clamp_min(1).double().log()
+    low = torch.maximum(outside - inner.double().log(), middle - reach)
+    high = torch.minimum(inside + (m - inner).clamp_min(1).double().log(), middle + reach)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         too_low = torch.where(present, torch.sigmoid(x - middle), 0).sum(-1, keepdim=True) > k

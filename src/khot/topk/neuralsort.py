@@ -51,7 +51,7 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
     Grover, Wang, Zweig & Ermon, "Stochastic optimization of sorting networks via continuous relaxations", ICLR 2019.
     """
     rows = prepare(keys, k, temperature)
-    x, present = rows.scaled, rows.present.sum(-1, keepdim=True)
+    x, present = rows.scaled(origin=rows.largest()), rows.present.sum(-1, keepdim=True)
     position = torch.arange(1, rows.steps + 1, device=x.device).unsqueeze(-1)
     coefficient = present.unsqueeze(-1) + 1 - 2 * position
     logits = coefficient * x.unsqueeze(-2) - _distance_sums(rows, x, present).unsqueeze(-2)
@@ -69,7 +69,8 @@ def _distance_sums(rows: Rows, x: Tensor, present: Tensor) -> Tensor:
     ranks = torch.arange(x.shape[-1], device=x.device)
     totals = torch.where(ranks < present, ascending, 0).cumsum(-1)
     totals = torch.nn.functional.pad(totals, (1, 0))  # totals[i]: sum of the i smallest
-    below = torch.searchsorted(ascending.detach(), x.detach(), side="left")
-    up_to = torch.searchsorted(ascending.detach(), x.detach(), side="right").minimum(present)
+    sorted_values, values = ascending.detach(), x.detach().contiguous()
+    below = torch.searchsorted(sorted_values, values, side="left")
+    up_to = torch.searchsorted(sorted_values, values, side="right").minimum(present)
     larger = totals.gather(-1, present) - totals.gather(-1, up_to)
     return (below - (present - up_to)) * x + larger - totals.gather(-1, below)

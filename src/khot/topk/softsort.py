@@ -41,15 +41,16 @@ def softsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, orde
     Notes
     -----
     Computed in float64: a float32 result is within max(2e-6, 4u range/temperature) of the exact one, u = 6e-8, range
-    the largest minus the smallest present key of the row. Cost O(n log n + k n).
+    the largest minus the smallest present key of the row. Cost O(n log n + k n). Where keys are exactly equal, the j-th
+    largest is not differentiable; its gradient goes to the first of them.
 
     References
     ----------
     Prillo & Eisenschlos, "SoftSort: a continuous relaxation for the argsort operator", ICML 2020.
     """
     rows = prepare(keys, k, temperature)
-    x = rows.scaled
-    largest = x.masked_fill(~rows.present, ABSENT).sort(dim=-1, descending=True).values[..., : rows.steps]
+    x = rows.scaled(origin=rows.largest())
+    largest = x.masked_fill(~rows.present, ABSENT).sort(dim=-1, descending=True, stable=True).values[..., : rows.steps]
     largest = largest.clamp_min(x.detach().amin(-1, keepdim=True))  # where a row has fewer items than the longest k
     similarity = -(largest.unsqueeze(-1) - x.unsqueeze(-2)).abs()
     vectors = similarity.masked_fill(~rows.present.unsqueeze(-2), ABSENT).softmax(-1)

@@ -1,0 +1,134 @@
+"""The operators under torch's function transforms, its compiler, autocast and double backward."""
+
+import pytest
+import torch
+from torch.func import grad, jacrev, vmap
+
+import khot
+from khot.errors import NotAvailableError
+from tests.topk.relaxations import Relaxation, all_relaxations, ordered_relaxations
+
+F64 = torch.float64
+
+
+def keys_of(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=F64)
+
+
+@all_relaxations
+@pytest.mark.parametrize("in_dim", [0, 1, 2])
+def test_vmap_equals_a_loop(relaxation: Relaxation, in_dim: int):
+    keys = keys_of(3, 4, 5)
+    mapped = vmap(lambda x: relaxation.function(x, 2, 0.5), in_dims=in_dim)(keys)
+    loop = torch.stack([relaxation.function(x, 2, 0.5) for x in keys.unbind(in_dim)])
+    torch.testing.assert_close(mapped, loop, atol=1e-14, rtol=0)
+
+
+@all_relaxations
+def test_vmap_over_the_temperature(relaxation: Relaxation):
+    keys, temperatures = keys_of(4, 5), torch.tensor([0.2, 1.0, 3.0], dtype=F64)
+    mapped = vmap(lambda t: relaxation.function(keys, 2, t))(temperatures)
+    loop = torch.stack([relaxation.function(keys, 2, float(t)) for t in temperatures])
+    torch.testing.assert_close(mapped, loop, atol=1e-14, rtol=0)
+
+
+@ordered_relaxations
+def test_vmap_of_the_ordered_vectors(relaxation: Relaxation):
+    keys = keys_of(3, 4, 5)
+    mapped = vmap(lambda x: relaxation.function(x, 2, 0.5, ordered=True))(keys)
+    torch.testing.assert_close(mapped, relaxation.function(keys, 2, 0.5, ordered=True), atol=1e-14, rtol=0)
+
+
+@all_relaxations
+def test_grad_and_vmap_of_grad(relaxation: Relaxation):
+    keys, weights = keys_of(6, 5), torch.arange(5.0, dtype=F64)
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return relaxation.function(x, 3, 0.7) @ weights
+
+    leaf = keys.clone().requires_grad_()
+    loss(leaf).sum().backward()
+    torch.testing.assert_close(vmap(grad(loss))(keys), leaf.grad, atol=1e-13, rtol=0)
+    torch.testing.assert_close(grad(loss)(keys[0]), leaf.grad[0], atol=1e-13, rtol=0)
+
+
+@all_relaxations
+def test_jacrev_is_the_jacobian(relaxation: Relaxation):
+    keys = keys_of(5)
+    jacobian = jacrev(lambda x: relaxation.function(x, 2, 0.5))(keys)
+    reference = torch.autograd.functional.jacobian(lambda x: relaxation.function(x, 2, 0.5), keys)
+    torch.testing.assert_close(jacobian, reference, atol=1e-13, rtol=0)
+    assert jacobian.sum(-1).abs().max() < 1e-12  # a shift of all keys changes nothing
+
+
+@all_relaxations
+def test_compiles_as_one_graph(relaxation: Relaxation):
+    torch._dynamo.reset()
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return (relaxation.function(x, 2, 0.5) * torch.arange(5.0, dtype=x.dtype)).sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    eager_keys, keys = keys_of(4, 5).requires_grad_(), keys_of(4, 5).requires_grad_()
+    loss(eager_keys).backward()
+    value = compiled(keys)
+    value.backward()
+    torch.testing.assert_close(value, loss(eager_keys))
+    torch.testing.assert_close(keys.grad, eager_keys.grad)
+
+
+def test_sampling_compiles_as_one_graph():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: khot.sample_subset(x, 2, 0.5, hard=True), fullgraph=True, backend="aot_eager")
+    logits = keys_of(4, 5).requires_grad_()
+    sample = compiled(logits)
+    assert (sample.sum(-1) == 2).all()
+    assert ((sample == 0) | (sample == 1)).all()
+    (sample * torch.arange(5)).sum().backward()
+    assert logits.grad.abs().sum() > 0
+
+
+def test_hard_top_k_maps_and_compiles():
+    torch._dynamo.reset()
+    keys = keys_of(3, 4, 5)
+    expected = khot.hard_topk(keys, 2)
+    assert torch.equal(vmap(lambda x: khot.hard_topk(x, 2))(keys), expected)
+    assert torch.equal(torch.compile(khot.hard_topk, fullgraph=True, backend="aot_eager")(keys, 2), expected)
+
+
+def test_sampling_maps_with_different_noise():
+    samples = vmap(lambda x: khot.sample_subset(x, 2, 0.5), randomness="different")(torch.zeros(50, 6))
+    torch.testing.assert_close(samples.sum(-1), torch.full((50,), 2.0))
+    assert not torch.equal(samples[0], samples[1])
+
+
+@all_relaxations
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_leaves_the_arithmetic_alone(relaxation: Relaxation, dtype: torch.dtype):
+    layer = torch.nn.Linear(4, 6)
+    with torch.autocast("cpu", dtype=dtype):
+        keys = layer(torch.ones(3, 4))
+        a = relaxation.function(keys, 2, 0.1)
+    assert keys.dtype == a.dtype == dtype
+    expected = relaxation.function(keys.detach(), 2, 0.1)
+    assert torch.equal(a, expected)
+    a.square().sum().backward()
+    assert layer.weight.grad.isfinite().all()
+
+
+@all_relaxations
+def test_double_backward_works_or_raises(relaxation: Relaxation):
+    keys = keys_of(5).requires_grad_()
+    constant = torch.arange(5.0, dtype=F64)
+
+    def gradient() -> torch.Tensor:
+        (first,) = torch.autograd.grad(relaxation.function(keys, 2, 0.7) @ constant, keys, create_graph=True)
+        return first
+
+    if relaxation.differentiable_twice:
+        assert torch.autograd.gradgradcheck(lambda x: relaxation.function(x, 2, 0.7), keys)
+        assert torch.autograd.grad(gradient().square().sum(), keys)[0].abs().sum() > 0
+    else:
+        first = gradient()
+        with pytest.raises(NotAvailableError, match="twice"):
+            first.square().sum().backward()
