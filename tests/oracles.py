@@ -15,13 +15,13 @@ import torch
 Vectors = list[list[mp.mpf]]
 
 
-def digits(keys: Sequence[float], k: int, temperature: float) -> int:
-    """Decimal digits that leave about forty correct ones."""
+def digits(oracle: Callable[..., Vectors], keys: Sequence[float], k: int, temperature: float) -> int:
+    """Decimal digits that leave about thirty correct ones: the recursion eats some by 1 - p, some by amplification."""
+    if oracle is not successive:
+        return 30
     present = [x for x in keys if x > -np.inf] or [0.0]
     spread = (max(present) - min(present)) / temperature
-    return int(
-        60 + 0.45 * len(keys) * spread if spread < 20 else 60 + 0.45 * spread + k * np.log10(1 + 1 / temperature)
-    )
+    return int(30 + 0.45 * spread + k * np.log10(1 + 1 / temperature))
 
 
 def successive(keys: Sequence, k: int, temperature) -> Vectors:
@@ -69,7 +69,7 @@ def relaxed(oracle: Callable[..., Vectors], keys: Sequence[float], k: int, tempe
     if len(present) < k:
         result[present] = 1
         return result
-    with mp.workdps(digits(keys, k, temperature)):
+    with mp.workdps(digits(oracle, keys, k, temperature)):
         vectors = oracle([mp.mpf(float(keys[i])) for i in present], k, mp.mpf(float(temperature)))
         result[present] = [float(sum(column)) for column in zip(*vectors, strict=True)] if vectors else 0
     return result
@@ -87,7 +87,7 @@ def gradient(
         )
 
     result = []
-    precision = digits(keys, k, temperature)
+    precision = digits(oracle, keys, k, temperature)
     with mp.workdps(3 * precision):
         x, h = [mp.mpf(float(key)) for key in keys], mp.mpf(10) ** -precision
         for i in range(len(x)):

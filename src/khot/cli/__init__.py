@@ -12,10 +12,10 @@ app = App(name="khot", help="Differentiable subset sampling.", version=khot.__ve
 app.command(reproduce)
 
 
-def main() -> None:
-    """Run the command; a mistake of the user's ends in one line, not in a traceback."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command, by default the process's own; a mistake of the user's ends in one line, not in a traceback."""
     try:
-        app()
+        app(arguments)
     except KhotError as error:
         print(f"khot: {error}", file=sys.stderr)
         sys.exit(2)

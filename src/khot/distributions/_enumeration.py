@@ -14,6 +14,7 @@ SUPPORT_LIMIT = 50_000  # outcomes that are listed, not sampled
 class ListedDistribution(SubsetDistribution):
     """`_count` and `_list` are the counting function and the iterator of the outcomes, as indices."""
 
+    has_enumerate_support = True
     _count: Callable[[int, int], int]
     _list: Callable[..., Iterable[tuple[int, ...]]]
 
@@ -40,13 +41,16 @@ class ListedDistribution(SubsetDistribution):
                 "the entropy"
             )
         outcomes = list(self._list(range(self.n), self.k))
-        return torch.tensor(outcomes, dtype=torch.int64, device=self.logits.device)
+        return torch.tensor(outcomes, dtype=torch.int64, device=self.logits.device).reshape(len(outcomes), self.k)
+
+    def _in_batches(self, outcomes: Tensor, expand: bool) -> Tensor:
+        """Outcomes (support, size) with the batch axes in between."""
+        outcomes = outcomes.reshape(len(outcomes), *[1] * len(self.batch_shape), outcomes.shape[-1])
+        return outcomes.expand(-1, *self.batch_shape, -1) if expand else outcomes
 
     def _all_log_probs(self, what: str) -> Tensor:
         """Log-probabilities of all outcomes, (support, ...)."""
-        outcomes = self._all_indices(what)
-        outcomes = outcomes.reshape(len(outcomes), *[1] * len(self.batch_shape), self.k)
-        return self.log_prob_indices(outcomes.expand(-1, *self.batch_shape, -1))
+        return self.log_prob_indices(self._in_batches(self._all_indices(what), expand=True))
 
 
 def kl_by_listing(p: ListedDistribution, q: ListedDistribution) -> Tensor:

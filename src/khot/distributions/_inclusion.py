@@ -22,6 +22,7 @@ from khot.errors import NotAvailableError
 _TOLERANCE = 1e-12  # relative, of the sum of the probabilities, which is exactly k
 _HALVINGS = 8
 _TAIL = 42.0  # probabilities below e^-42 are left out
+_APART = 50.0  # two logits this far apart: the lighter item finishes first with a chance of e^-50
 _ENTRIES = 2**23  # of the dynamic programme's history, held at a time
 
 
@@ -30,7 +31,19 @@ def inclusion_probabilities(logits: Tensor, k: int) -> Tensor:
 
     The logits are float64, -inf for absent items, and every row has more than k > 0 present ones.
     """
+    logits = _narrowed(logits)
     return _Inclusion.apply(logits - logits.detach().logsumexp(-1, keepdim=True), k)  # pyright: ignore[reportReturnType]
+
+
+def _narrowed(logits: Tensor) -> Tensor:
+    """Logits with the same ranks and no gap wider than `_APART`, beyond which the lighter item never wins."""
+    present = logits > -torch.inf
+    lowest = logits.detach().masked_fill(~present, torch.inf).amin(-1, keepdim=True)
+    values, order = torch.where(present, logits.detach(), lowest).sort(dim=-1, descending=True)
+    gaps = (values[:, :-1] - values[:, 1:]).clamp_max(_APART)
+    narrow = torch.nn.functional.pad(-gaps.cumsum(-1), (1, 0))
+    narrow = torch.empty_like(values).scatter(-1, order, narrow).masked_fill(~present, -torch.inf)
+    return torch.where(present, narrow + (logits - logits.detach()), narrow)
 
 
 class _Grid(NamedTuple):

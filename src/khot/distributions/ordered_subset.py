@@ -83,8 +83,7 @@ class OrderedSubset(ListedDistribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All n! / (n - k)! sequences, (support, ..., k); raises `NotAvailableError` if they are too many."""
-        outcomes = self._all_indices("enumerate_support").reshape(-1, *[1] * len(self.batch_shape), self.k)
-        return outcomes.expand(-1, *self.batch_shape, -1) if expand else outcomes
+        return self._in_batches(self._all_indices("enumerate_support"), expand)
 
 
 @register_kl(OrderedSubset, OrderedSubset)

@@ -80,6 +80,11 @@ class RelaxedSubset(SubsetDistribution):
             generator=generator,
         )
 
+    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Tensor:
+        """As `rsample`, without a gradient."""
+        with torch.no_grad():
+            return self.rsample(sample_shape, generator)
+
     def log_prob(self, value: Tensor) -> NoReturn:
         """There is none: raises `NotAvailableError`."""
         raise NotAvailableError(

@@ -110,7 +110,7 @@ class Subset(ListedDistribution):
 
     def _log_prob(self, chosen: Tensor) -> Tensor:
         batch_shape = Size(torch.broadcast_shapes(chosen.shape[:-1], self.batch_shape))
-        chosen = chosen.expand(*batch_shape, self.k)
+        chosen = chosen.sort(-1).values.expand(*batch_shape, self.k)  # so that the order plays no part, to the last bit
         logits = self.logits.double().expand(*batch_shape, self.n)
         members = logits.gather(-1, chosen)
         rest = logits.scatter(-1, chosen, -torch.inf)
@@ -125,9 +125,7 @@ class Subset(ListedDistribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All C(n, k) k-hot vectors, (support, ..., n); raises `NotAvailableError` if they are too many."""
         indices = self._all_indices("enumerate_support")
-        outcomes = self.logits.new_zeros(len(indices), self.n).scatter(-1, indices, 1)
-        outcomes = outcomes.reshape(-1, *[1] * len(self.batch_shape), self.n)
-        return outcomes.expand(-1, *self.batch_shape, -1) if expand else outcomes
+        return self._in_batches(self.logits.new_zeros(len(indices), self.n).scatter(-1, indices, 1), expand)
 
 
 @register_kl(Subset, Subset)

@@ -1,0 +1,230 @@
+import itertools
+import math
+
+import pytest
+import torch
+from scipy import stats
+from torch.distributions import OneHotCategorical, kl_divergence
+
+import khot
+from khot import Subset
+from khot.distributions._race import log_win_probability
+from khot.errors import InvalidValueError, NotAvailableError
+from tests import oracles
+
+F64 = torch.float64
+INF = torch.inf
+ALPHA = 1e-3
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def random_weights(n: int, scale: float, seed: int = 0) -> torch.Tensor:
+    return (scale * torch.randn(n, generator=seeded(seed), dtype=F64)).exp()
+
+
+SMALL = [(n, k) for n in (1, 2, 4, 6) for k in range(n + 1)] + [(8, 3), (8, 5)]
+
+
+@pytest.mark.parametrize(("n", "k"), SMALL)
+@pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
+def test_log_prob_equals_the_sum_over_all_orders(n: int, k: int, scale: float):
+    weights = random_weights(n, scale)
+    law = Subset(weights.log(), k)
+    table = oracles.subset_probabilities(weights.tolist(), k)
+    indices = torch.tensor(list(table)).reshape(len(table), k).long()
+    expected = torch.tensor(list(table.values()), dtype=F64)
+    torch.testing.assert_close(law.log_prob_indices(indices).exp(), expected, rtol=1e-9, atol=0)
+    khots = torch.zeros(len(table), n, dtype=F64).scatter(1, indices, 1)
+    assert torch.equal(law.log_prob(khots), law.log_prob_indices(indices))
+    assert law.log_prob(law.enumerate_support()).exp().sum().item() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k"), SMALL)
+@pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
+def test_inclusion_probabilities_equal_enumeration(n: int, k: int, scale: float):
+    weights = random_weights(n, scale, seed=1)
+    probs = Subset(weights.log(), k).inclusion_probs
+    torch.testing.assert_close(probs, oracles.inclusion(weights.tolist(), k), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1000, 50), (1000, 500), (100, 99), (2000, 1)])
+def test_large_problems_agree_with_a_halved_step(n: int, k: int):
+    logits = torch.randn(n, generator=seeded(), dtype=F64)
+    khot_vector = Subset(logits, k).sample(generator=seeded(1)).bool()
+    lead = (logits[khot_vector] - logits[~khot_vector].logsumexp(0)).unsqueeze(0)
+    coarse, fine = log_win_probability(lead), log_win_probability(lead, refine=2)
+    torch.testing.assert_close(coarse, fine, rtol=0, atol=1e-9)
+    assert Subset(logits, k).log_prob(khot_vector).item() == pytest.approx(coarse.item(), abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1000, 50), (300, 150), (100, 99), (5000, 3)])
+def test_inclusion_probabilities_sum_to_k(n: int, k: int):
+    probs = Subset(2 * torch.randn(2, n, generator=seeded(), dtype=F64), k).inclusion_probs
+    assert (probs.sum(-1) - k).abs().max() < 1e-9
+    assert ((probs >= 0) & (probs <= 1 + 1e-12)).all()
+
+
+def test_inclusion_probabilities_match_samples():
+    law = Subset(torch.randn(30, generator=seeded(), dtype=F64), 8)
+    count = 20_000
+    observed = law.sample((count,), generator=seeded(1)).mean(0)
+    z = (observed - law.mean) / (law.variance / count).sqrt()
+    assert z.abs().max() < stats.norm.ppf(1 - ALPHA / 60)
+
+
+def test_gradients_of_log_prob():
+    logits = torch.randn(3, 7, generator=seeded(), dtype=F64, requires_grad=True)
+    value = Subset(logits, 3).sample(generator=seeded(1))
+    assert torch.autograd.gradcheck(lambda x: Subset(x, 3).log_prob(value), logits)
+    assert torch.autograd.gradgradcheck(lambda x: Subset(x, 3).log_prob(value), logits)
+    large = torch.randn(1000, generator=seeded(), dtype=F64, requires_grad=True)
+    law = Subset(large, 50)
+    law.log_prob(law.sample(generator=seeded(2))).backward()
+    assert abs(large.grad.sum().item()) < 1e-10  # a common factor of all weights changes nothing
+
+
+def test_gradients_of_inclusion_probabilities():
+    logits = torch.randn(2, 6, generator=seeded(), dtype=F64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: Subset(x, 3).inclusion_probs, logits)
+    probs = Subset(logits, 3).inclusion_probs
+    (grad,) = torch.autograd.grad(probs[:, 0].square().sum(), logits, create_graph=True)
+    assert grad.sum(-1).abs().max() < 1e-10
+    with pytest.raises(NotAvailableError, match="twice"):
+        grad.square().sum().backward()
+
+
+def test_large_inclusion_problems_are_cut_in_pieces(monkeypatch: pytest.MonkeyPatch):
+    logits = torch.randn(3, 9, generator=seeded(), dtype=F64, requires_grad=True)
+    whole = Subset(logits, 4).inclusion_probs
+    (grad,) = torch.autograd.grad(whole[:, 0].sum(), logits)
+    monkeypatch.setattr("khot.distributions._inclusion._ENTRIES", 100)
+    pieces = Subset(logits, 4).inclusion_probs
+    torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-14)
+    torch.testing.assert_close(torch.autograd.grad(pieces[:, 0].sum(), logits)[0], grad, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_samples_follow_the_law(k: int):
+    weights, count = [0.05, 0.1, 0.3, 0.55, 1.0], 20_000
+    samples = Subset(torch.tensor(weights).log(), k).sample((count,), generator=seeded(k))
+    table = oracles.subset_probabilities(weights, k)
+    members = samples.nonzero()[:, 1].reshape(count, k)
+    observed = [int((members == torch.tensor(subset)).all(-1).sum()) for subset in table]
+    expected = torch.tensor(list(table.values()), dtype=F64)
+    assert stats.chisquare(observed, (count * expected / expected.sum()).numpy()).pvalue > ALPHA
+
+
+def test_is_not_the_conditional_poisson_law():
+    weights = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=F64)
+    law = Subset(weights.log(), 2)
+    products = torch.stack([weights[i] * weights[j] for i, j in itertools.combinations(range(4), 2)])
+    difference = law.log_prob(law.enumerate_support()).exp() - products / products.sum()
+    assert difference.abs().sum() / 2 > 0.01
+
+
+def test_absent_items():
+    logits = torch.tensor([[0.0, 1.0, -INF, 2.0], [0.0, -INF, -INF, 3.0]], dtype=F64, requires_grad=True)
+    law = Subset(logits, 2)
+    log_p = law.log_prob(law.enumerate_support())
+    torch.testing.assert_close(log_p.exp().sum(0), torch.ones(2, dtype=F64))
+    without = Subset(torch.tensor([0.0, 1.0, 2.0], dtype=F64), 2)
+    assert law.log_prob_indices(torch.tensor([0, 3]))[0] == without.log_prob_indices(torch.tensor([0, 2]))
+    assert law.log_prob_indices(torch.tensor([0, 2]))[0] == -INF
+    assert law.log_prob_indices(torch.tensor([0, 3]))[1] == 0
+    torch.testing.assert_close(law.inclusion_probs[0, [0, 1, 3]], without.inclusion_probs)
+    assert law.inclusion_probs[1].tolist() == [1, 0, 0, 1]
+    (log_p.exp().square().sum() + law.inclusion_probs.square().sum() + law.entropy().sum()).backward()
+    assert logits.grad.isfinite().all()
+    assert (logits.grad[1] == 0).all()
+    with pytest.raises(InvalidValueError, match=r"at least k = 3 present items .* one has 2"):
+        Subset(logits, 3)
+
+
+def test_moments_mode_entropy_and_divergence():
+    weights = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=F64)
+    law, other = Subset(weights.log(), 2), Subset(torch.zeros(4, dtype=F64), 2)
+    p = torch.tensor(list(oracles.subset_probabilities(weights.tolist(), 2).values()), dtype=F64)
+    assert law.entropy().item() == pytest.approx(-(p * p.log()).sum().item(), abs=1e-12)
+    assert kl_divergence(law, other).item() == pytest.approx((p * (6 * p).log()).sum().item(), abs=1e-12)
+    assert kl_divergence(law, law).item() == pytest.approx(0, abs=1e-14)
+    assert law.mode.tolist() == [0, 0, 1, 1]
+    torch.testing.assert_close(law.mean, oracles.inclusion(weights.tolist(), 2))
+    torch.testing.assert_close(law.variance, law.mean * (1 - law.mean))
+    torch.testing.assert_close(law.stddev, law.variance.sqrt())
+    batch = kl_divergence(law.expand((3,)), other)
+    assert batch.shape == (3,)
+    logits = torch.randn(4, dtype=F64, generator=seeded(), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: Subset(x, 2).entropy(), logits)
+    assert torch.autograd.gradcheck(lambda x: kl_divergence(Subset(x, 2), law), logits)
+    with pytest.raises(InvalidValueError, match="same n and k"):
+        kl_divergence(law, Subset(torch.zeros(4, dtype=F64), 1))
+
+
+def test_large_supports_are_refused_with_advice():
+    law = Subset(torch.zeros(100), 10)
+    assert law.support_size == math.comb(100, 10)
+    for listing in (law.entropy, law.enumerate_support, lambda: kl_divergence(law, law)):
+        with pytest.raises(NotAvailableError, match=r"17,310,309,456,440 of them.*estimate it from samples"):
+            listing()
+
+
+def test_k_1_is_one_hot_categorical():
+    logits = torch.randn(5, 6, generator=seeded(), dtype=F64)
+    law, categorical = Subset(logits, 1), OneHotCategorical(logits=logits)
+    value = categorical.enumerate_support()
+    torch.testing.assert_close(law.log_prob(value), categorical.log_prob(value), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(law.mean, categorical.mean, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(law.entropy(), categorical.entropy(), rtol=1e-12, atol=1e-12)
+    assert torch.equal(law.enumerate_support(), value)
+    assert torch.equal(law.mode, categorical.mode)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_works_in_float64_inside(dtype: torch.dtype):
+    logits = torch.randn(200, generator=seeded()).to(dtype)
+    law, exact = Subset(logits, 20), Subset(logits.double(), 20)
+    value = law.sample(generator=seeded())
+    assert value.dtype == law.log_prob(value).dtype == law.inclusion_probs.dtype == dtype
+    assert law.log_prob(value) == exact.log_prob(value).to(dtype)
+    assert torch.equal(law.inclusion_probs, exact.inclusion_probs.to(dtype))
+
+
+def test_extreme_logits():
+    logits = torch.tensor([1e4, 0.0, -1e4, 1e300, -1e300], dtype=F64, requires_grad=True)
+    log_p = Subset(logits, 2).log_prob_indices(torch.tensor([[0, 3], [1, 2], [2, 4]]))
+    assert log_p[0].item() == pytest.approx(0, abs=1e-12)
+    assert (log_p[1:] <= -1e4).all()
+    assert not log_p.isnan().any()
+    log_p.clamp_min(-1e9).sum().backward()
+    assert logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("spread", [50.0, 1e3, 1e9, 1e308])
+def test_inclusion_probabilities_of_a_wide_spread(spread: float):
+    """Items that lie hopelessly apart are certain; those that contend are not disturbed by them."""
+    logits = torch.tensor([0.3, spread, -spread, 0.1, -torch.inf, 0.2], dtype=F64, requires_grad=True)
+    probs = Subset(logits, 2).inclusion_probs
+    expected = torch.zeros(6, dtype=F64)
+    expected[[0, 3, 5]] = torch.softmax(logits.detach()[[0, 3, 5]], 0)
+    expected[1] = 1
+    torch.testing.assert_close(probs, expected, rtol=0, atol=1e-12)
+    probs[0].backward()
+    assert logits.grad[[0, 3, 5]].sum().abs() < 1e-10
+    assert logits.grad.abs().max() > 0.1
+
+
+def test_values_outside_the_support_are_refused():
+    law = Subset(torch.zeros(4), 2)
+    for bad in ([1.0, 0, 0, 0], [1.0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5], [2.0, 0, 0, 0], [1.0, 1.0, 0.0]):
+        with pytest.raises(InvalidValueError, match="value must hold k-hot vectors with 2 ones among 4 entries"):
+            law.log_prob(torch.tensor(bad))
+    for bad in ([0, 0], [0, 4], [-1, 0], [0, 1, 2]):
+        with pytest.raises(InvalidValueError, match="value must hold 2 different indices below 4"):
+            law.log_prob_indices(torch.tensor(bad))
+    with pytest.raises(khot.errors.InvalidTypeError, match="list"):
+        law.log_prob([1, 1, 0, 0])
+    with pytest.raises(InvalidValueError, match=r"broadcasts with \(3, 4\), but got shape \(2, 4\)"):
+        law.expand((3,)).log_prob(torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0]]))

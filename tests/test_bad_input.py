@@ -1,0 +1,191 @@
+"""Bad input gets an error that names the argument, what it got and what to do; nothing returns NaN silently."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import khot
+from khot.errors import InvalidTypeError, InvalidValueError, KhotError
+from khot.topk import topk_indices
+
+NAN, INF = float("nan"), float("inf")
+GOOD = torch.zeros(2, 4)
+
+
+def sampler(logits, k, temperature=1.0):
+    return khot.nn.SubsetSampler(k, temperature)(logits)
+
+
+WITH_TEMPERATURE: dict[str, Callable] = {
+    "successive_softmax": khot.successive_softmax,
+    "neuralsort": khot.neuralsort,
+    "softsort": khot.softsort,
+    "capped_simplex": khot.capped_simplex,
+    "sample_subset": khot.sample_subset,
+    "SubsetSampler": sampler,
+    "RelaxedSubset": khot.RelaxedSubset,
+    "RelaxedOrderedSubset": khot.RelaxedOrderedSubset,
+}
+WITH_K: dict[str, Callable] = {
+    "hard_topk": khot.hard_topk,
+    "topk_indices": topk_indices,
+    "Subset": khot.Subset,
+    "OrderedSubset": khot.OrderedSubset,
+    **{name: lambda x, k, f=f: f(x, k, 1.0) for name, f in WITH_TEMPERATURE.items()},
+}
+WITH_LOGITS: dict[str, Callable] = {
+    "gumbel_keys": khot.gumbel_keys,
+    **{name: lambda x, f=f: f(x, 1) for name, f in WITH_K.items()},
+}
+
+
+def each(table: dict[str, Callable]):
+    return pytest.mark.parametrize("function", table.values(), ids=table.keys())
+
+
+@each(WITH_LOGITS)
+@pytest.mark.parametrize("bad", [NAN, INF])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_nan_and_positive_infinity(function: Callable, bad: float, dtype: torch.dtype):
+    keys = GOOD.to(dtype).clone()
+    keys[1, 2] = bad
+    with pytest.raises(InvalidValueError, match=rf"(keys|logits) must be finite.*{bad} at index \(1, 2\)"):
+        function(keys)
+
+
+@each(WITH_LOGITS)
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (torch.zeros(2, 0), InvalidValueError, r"at least one item.*shape \(2, 0\)"),
+        (torch.tensor(1.0), InvalidValueError, r"at least one item.*shape \(\)"),
+        (torch.zeros(4, dtype=torch.int64), InvalidTypeError, "floating-point.*int64"),
+        (torch.zeros(4, dtype=torch.bool), InvalidTypeError, "floating-point.*bool"),
+        ([0.0, 1.0], InvalidTypeError, "must be a torch.Tensor.*list"),
+        (np.zeros(4), InvalidTypeError, "must be a torch.Tensor.*ndarray"),
+        (None, InvalidTypeError, "must be a torch.Tensor.*NoneType"),
+    ],
+)
+def test_not_a_row_of_items(function: Callable, bad: object, error: type, message: str):
+    with pytest.raises(error, match=message) as caught:
+        function(bad)
+    assert isinstance(caught.value, KhotError)
+
+
+@each(WITH_K)
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (5, InvalidValueError, "k must lie between 0 and the number of items, 4, but got 5"),
+        (-1, InvalidValueError, "k must .*but got -1"),
+        (2.0, InvalidTypeError, "k must be an int.*2.0.*float"),
+        (True, InvalidTypeError, "k must be an int.*True.*bool"),
+        (None, InvalidTypeError, "k must be an int.*None"),
+        ("2", InvalidTypeError, "k must be an int.*'2'"),
+    ],
+)
+def test_bad_k(function: Callable, bad: object, error: type, message: str):
+    with pytest.raises(error, match=message):
+        function(GOOD, bad)
+
+
+OPERATORS = {
+    name: WITH_K[name] for name in ("hard_topk", "topk_indices", "successive_softmax", "sample_subset", "neuralsort")
+}
+
+
+@each(OPERATORS)
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (torch.tensor([1, 5]), InvalidValueError, r"k must lie between 0 and .* 4, but got 5 at index \(1,\)"),
+        (torch.tensor([-1, 1]), InvalidValueError, "but got -1"),
+        (torch.tensor([1.0, 2.0]), InvalidTypeError, "integer tensor.*float32"),
+        (torch.tensor([True, False]), InvalidTypeError, "integer tensor.*bool"),
+        (torch.tensor([1, 2, 3]), InvalidValueError, r"k must .* shape \(2,\), but got shape \(3,\)"),
+        (torch.tensor([[1], [2]]), InvalidValueError, r"k must .* shape \(2,\), but got shape \(2, 1\)"),
+    ],
+)
+def test_bad_k_of_each_row(function: Callable, bad: torch.Tensor, error: type, message: str):
+    with pytest.raises(error, match=message):
+        function(GOOD, bad)
+
+
+def test_distributions_want_one_k():
+    for law in (khot.Subset, khot.OrderedSubset):
+        with pytest.raises(InvalidTypeError, match="k must be an int in a distribution"):
+            law(GOOD, torch.tensor([1, 2]))
+
+
+@each(WITH_TEMPERATURE)
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (0, InvalidValueError, "temperature must be positive.*got 0"),
+        (-1.0, InvalidValueError, "temperature must be positive.*got -1"),
+        (NAN, InvalidValueError, "temperature must be positive.*got nan"),
+        (INF, InvalidValueError, "temperature must be positive.*got inf"),
+        (None, InvalidTypeError, "temperature must be a number.*None"),
+        ("1", InvalidTypeError, "temperature must be a number.*'1'"),
+        (True, InvalidTypeError, "temperature must be a number.*True"),
+    ],
+)
+def test_bad_temperature(function: Callable, bad: object, error: type, message: str):
+    with pytest.raises(error, match=message):
+        function(GOOD, 2, bad)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (torch.tensor([1.0, 0.0]), InvalidValueError, r"temperature must be positive.*0.0 at index \(1,\)"),
+        (torch.tensor(NAN), InvalidValueError, "temperature must be positive.*nan"),
+        (torch.tensor([1, 2]), InvalidTypeError, "floating-point tensor.*int64"),
+        (torch.ones(3), InvalidValueError, r"temperature must .* shape \(2,\), but got shape \(3,\)"),
+    ],
+)
+def test_bad_temperature_of_each_row(bad: torch.Tensor, error: type, message: str):
+    for name in ("successive_softmax", "neuralsort", "softsort", "capped_simplex", "sample_subset", "RelaxedSubset"):
+        with pytest.raises(error, match=message):
+            WITH_TEMPERATURE[name](GOOD, 2, bad)
+
+
+@pytest.mark.parametrize("bad", [-1.0, NAN, INF, -INF])
+def test_bad_weights(bad: float):
+    with pytest.raises(InvalidValueError, match="weights must be finite and >= 0, but got"):
+        khot.reservoir_keys(torch.tensor([1.0, bad]))
+
+
+@pytest.mark.parametrize("bad", [(-1,), (2.5,), ("a",)])
+def test_bad_sample_shape(bad: tuple):
+    for draw in (
+        lambda: khot.sample_subset(GOOD, 1, 1.0, sample_shape=bad),
+        lambda: khot.Subset(GOOD, 1).sample(bad),
+        lambda: khot.RelaxedSubset(GOOD, 1, 1.0).rsample(bad),
+    ):
+        with pytest.raises(InvalidValueError, match="sample_shape must hold non-negative ints"):
+            draw()
+
+
+HOSTILE = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, -INF])
+)
+
+
+@each({name: f for name, f in WITH_TEMPERATURE.items() if not name.startswith("Relaxed")})
+@given(row=st.lists(HOSTILE, min_size=0, max_size=6), k=st.integers(-1, 7), temperature=HOSTILE)
+def test_hostile_rows_give_a_valid_vector_or_an_error(function: Callable, row: list[float], k: int, temperature: float):
+    keys = torch.tensor(row, dtype=torch.float64, requires_grad=True)
+    try:
+        a = function(keys, k, temperature)
+    except KhotError:
+        return
+    assert a.isfinite().all()
+    assert (a >= 0).all()
+    assert abs(a.sum().item() - min(k, int((keys > -INF).sum()))) < 1e-6
+    a.square().sum().backward()
+    assert keys.grad.isfinite().all()

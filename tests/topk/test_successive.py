@@ -1,0 +1,66 @@
+"""What is particular to the paper's relaxation."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import khot
+
+UNIT = 6e-8
+
+
+@given(
+    keys=st.lists(st.floats(-100, 100, width=32), min_size=2, max_size=30),
+    k_share=st.floats(0, 1),
+    temperature=st.floats(1, 100),
+)
+@settings(max_examples=300)
+def test_theorem_1_order_is_kept_from_temperature_1(keys: list[float], k_share: float, temperature: float):
+    keys_tensor = torch.tensor(sorted(keys))
+    k = max(1, round(k_share * len(keys)))
+    a = khot.successive_softmax(keys_tensor, k, temperature)
+    assert (a.diff() >= -4 * UNIT * k).all()
+
+
+def test_the_papers_counterexample_below_temperature_1():
+    a = khot.successive_softmax(torch.tensor([1.0, 2.0]), 2, 0.4)
+    assert [round(x, 2) for x in a.tolist()] == [1.05, 0.95]
+
+
+def test_is_not_bounded_by_one():
+    outlier = khot.successive_softmax(torch.tensor([1000.0, 0.0, 0.0]), 3, 5.0)
+    assert outlier[0] > 2.9
+
+
+def test_one_step_is_a_softmax():
+    keys = torch.randn(5, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    expected = torch.softmax(keys / 0.3, -1)
+    torch.testing.assert_close(khot.successive_softmax(keys, 1, 0.3), expected, atol=1e-15, rtol=0)
+
+
+def test_two_equal_leaders_far_above_the_rest_have_a_finite_gradient():
+    keys = torch.tensor([50.0, 50.0, *[0.0] * 98], dtype=torch.float64, requires_grad=True)
+    weights = torch.linspace(0, 1, 100, dtype=torch.float64)
+    (khot.successive_softmax(keys, 60, 0.05) * weights).sum().backward()
+    assert keys.grad.isfinite().all()
+    assert keys.grad.abs().max() > 1e50
+    keys32 = keys.detach().float().requires_grad_()
+    (khot.successive_softmax(keys32, 60, 0.05) * weights).sum().backward()
+    assert keys32.grad.abs().max() == torch.finfo(torch.float32).max
+
+
+def test_cold_and_chaotic_rows_stay_valid():
+    keys = 1e3 * torch.randn(20, 40, generator=torch.Generator().manual_seed(0))
+    for temperature in (1e-4, 0.001, 0.01, 0.04):
+        a = khot.successive_softmax(keys, 38, temperature)
+        assert (a >= 0).all()
+        torch.testing.assert_close(a.sum(-1), torch.full((20,), 38.0))
+
+
+def test_a_leader_with_p_close_to_one_keeps_its_gradient():
+    """In float32, 1 - p rounds to 0 here and textbook code returns NaN or a jump."""
+    keys = torch.tensor([10.0, 0.0, -1.0], requires_grad=True)
+    a = khot.successive_softmax(keys, 2, 0.1)
+    a[1].backward()
+    assert keys.grad.isfinite().all()
+    assert keys.grad[1] > 0
