@@ -1,4 +1,4 @@
-"""Time of the relaxations, forward and backward, in units of the textbook loop; written to benchmarks/results/core.json.
+"""Time of the relaxations, forward and backward, in units of the textbook loop, into benchmarks/results/core.json.
 
 The textbook loop is the usual float32 code: k softmaxes and log(1 - p) under autograd. Every figure is a ratio inside
 one run, best of several repeats after a warm-up; below 1 is faster than the loop. Run it with nothing else running.
