@@ -23,48 +23,39 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Linear:
+class _Ramp:
+    """From `start` to `end` in `steps` steps."""
+
+    start: float
+    end: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        _checks.positive("start", self.start)
+        _checks.positive("end", self.end)
+        _checks.whole_number("steps", self.steps, least=1)
+
+    def _share(self, step: int) -> float:
+        return min(max(step / self.steps, 0.0), 1.0)
+
+
+class Linear(_Ramp):
     """From `start` to `end` by equal differences in `steps` steps, then `end`.
 
     >>> Linear(2.0, 0.5, steps=100)(50)
     1.25
     """
 
-    start: float
-    end: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        _check(self.start, self.end, self.steps)
-
     def __call__(self, step: int) -> float:
-        return self.start + (self.end - self.start) * _share(step, self.steps)
+        return self.start + (self.end - self.start) * self._share(step)
 
 
-@dataclass(frozen=True)
-class Exponential:
+class Exponential(_Ramp):
     """From `start` to `end` by equal ratios in `steps` steps, then `end`.
 
     >>> Exponential(4.0, 0.25, steps=100)(50)
     1.0
     """
 
-    start: float
-    end: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        _check(self.start, self.end, self.steps)
-
     def __call__(self, step: int) -> float:
-        return self.start * (self.end / self.start) ** _share(step, self.steps)
-
-
-def _share(step: int, steps: int) -> float:
-    return min(max(step / steps, 0.0), 1.0)
-
-
-def _check(start: float, end: float, steps: int) -> None:
-    _checks.positive("start", start)
-    _checks.positive("end", end)
-    _checks.whole_number("steps", steps, least=1)
+        return self.start * (self.end / self.start) ** self._share(step)

@@ -32,6 +32,11 @@ def test_vmap_over_the_temperature(relaxation: Relaxation):
     torch.testing.assert_close(mapped, loop, atol=1e-14, rtol=0)
 
 
+@all_relaxations
+def test_vmap_over_nothing(relaxation: Relaxation):
+    assert vmap(lambda x: relaxation.function(x, 2, 0.5))(keys_of(0, 4, 5)).shape == (0, 4, 5)
+
+
 @ordered_relaxations
 def test_vmap_of_the_ordered_vectors(relaxation: Relaxation):
     keys = keys_of(3, 4, 5)

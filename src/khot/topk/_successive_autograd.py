@@ -122,4 +122,4 @@ def _fold(size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> 
 
 
 def _unfold(size: int, result: Tensor) -> Tensor:
-    return result.reshape(size, -1, *result.shape[1:])
+    return result.reshape(size, len(result) // max(1, size), *result.shape[1:])
