@@ -5,6 +5,7 @@ stand around them. The backward is a Function of its own, whose backward raises:
 yield silent zeros when the cotangent carries no gradient.
 """
 
+import math
 from typing import Any, NoReturn
 
 import torch
@@ -21,11 +22,12 @@ _TOLERANCE_64 = 5e-13
 def successive(rows: Rows, ordered: bool) -> Tensor:
     """Relaxed one-hot vectors (..., steps, n), or their sum (..., n), in float64; short rows come back as zeros."""
     *batch, n = rows.keys.shape
+    count = math.prod(batch)
     result: Any = _Forward.apply(
-        rows.keys.reshape(-1, n),
-        (rows.present | rows.short.unsqueeze(-1)).reshape(-1, n),
-        torch.where(rows.short, 0, rows.k).reshape(-1),
-        rows.temperature.reshape(-1),
+        rows.keys.reshape(count, n),
+        (rows.present | rows.short.unsqueeze(-1)).reshape(count, n),
+        torch.where(rows.short, 0, rows.k).reshape(count),
+        rows.temperature.reshape(count),
         rows.steps,
         ordered,
         _TOLERANCE_64 if rows.original.dtype == torch.float64 else _TOLERANCE_32,
@@ -81,8 +83,7 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
-        result: Any = _Forward.apply(*_fold(info.batch_size, in_dims, args))
-        return _unfold(info.batch_size, result), 0
+        return _with_mapped_rows(_Forward, info.batch_size, in_dims, args), 0
 
 
 class _Backward(torch.autograd.Function):
@@ -105,21 +106,20 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
-        grads: Any = _Backward.apply(*_fold(info.batch_size, in_dims, args))
-        return tuple(_unfold(info.batch_size, grad) for grad in grads), (0, 0)
+        return _with_mapped_rows(_Backward, info.batch_size, in_dims, args), (0, 0)
 
 
-def _fold(size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> list[Any]:
-    """Make the mapped axis part of the rows."""
+def _with_mapped_rows(function: Any, size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> Any:
+    """Apply a Function of rows to rows with one more axis, of length `size`, which moves to the front of the results."""
+    lifted = [_lift(arg, dim, size) if isinstance(arg, Tensor) else arg for arg, dim in zip(args, in_dims, strict=True)]
+    rows = lifted[0].shape[1]
+    results = function.apply(
+        *[arg.reshape(size * rows, *arg.shape[2:]) if isinstance(arg, Tensor) else arg for arg in lifted]
+    )
+    if isinstance(results, Tensor):
+        return results.reshape(size, rows, *results.shape[1:])
+    return tuple(result.reshape(size, rows, *result.shape[1:]) for result in results)
 
-    def fold(arg: Any, dim: int | None) -> Any:
-        if not isinstance(arg, Tensor):
-            return arg
-        arg = arg.unsqueeze(0).expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)
-        return arg.reshape(-1, *arg.shape[2:])
 
-    return [fold(arg, dim) for arg, dim in zip(args, in_dims, strict=True)]
-
-
-def _unfold(size: int, result: Tensor) -> Tensor:
-    return result.reshape(size, len(result) // max(1, size), *result.shape[1:])
+def _lift(arg: Tensor, dim: int | None, size: int) -> Tensor:
+    return arg.expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)
