@@ -110,7 +110,7 @@ class _Backward(torch.autograd.Function):
 
 
 def _with_mapped_rows(function: Any, size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> Any:
-    """Apply a Function of rows to rows with one more axis, of length `size`, which moves to the front of the results."""
+    """Apply a Function of rows to rows with one more axis, of length `size`, which comes first in the results."""
     lifted = [_lift(arg, dim, size) if isinstance(arg, Tensor) else arg for arg, dim in zip(args, in_dims, strict=True)]
     rows = lifted[0].shape[1]
     results = function.apply(
