@@ -171,6 +171,19 @@ def test_bad_sample_shape(bad: tuple):
             draw()
 
 
+def test_bad_relaxation_and_generator():
+    for make in (
+        lambda: khot.sample_subset(GOOD, 1, 1.0, relaxation="softsort"),
+        lambda: khot.nn.SubsetSampler(1, 1.0, "softsort"),
+        lambda: khot.RelaxedSubset(GOOD, 1, 1.0, None),
+    ):
+        with pytest.raises(InvalidTypeError, match="relaxation must be a function"):
+            make()
+    for draw in (lambda: khot.gumbel_keys(GOOD, 0), lambda: khot.Subset(GOOD, 1).sample(generator="seed")):
+        with pytest.raises(InvalidTypeError, match="generator must be"):
+            draw()
+
+
 HOSTILE = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, -INF])
 )

@@ -45,8 +45,23 @@ def test_reproduce_synthetic_writes_what_it_prints(tmp_path: Path, capsys: pytes
 
 
 def test_the_papers_bound_stands_beside_the_papers_problem(tmp_path: Path, capsys: pytest.CaptureFixture):
-    app(["reproduce", "synthetic", "--samples", "200", "--out", str(tmp_path)], result_action="return_value")
+    app(["reproduce", "synthetic", "--out", str(tmp_path)], result_action="return_value")
     assert "<= 0.016" in capsys.readouterr().out
+    app(["reproduce", "synthetic", "--samples", "200", "--out", str(tmp_path)], result_action="return_value")
+    assert "TV, paper" not in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "synthetic", "--out", str(tmp_path / "file")])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("khot: ")
+
+
+def test_fractions_are_not_rounded_to_whole_numbers():
+    with pytest.raises(SystemExit):
+        main(["reproduce", "synthetic", "--samples", "1.5"])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Bad input is named here and nowhere else: what was wrong, what we got, what to do.
 
 Types and shapes are always checked. Values are checked where they can be read: not under `torch.func.vmap`
-and not while `torch.compile` traces, where looking at a value is an error of its own.
+and not while `torch.compile` traces, where looking at a value is an error of its own. There, a row that would have been
+refused comes back as NaN (`hidden`, `usable`).
 """
 
 import math
@@ -23,6 +24,17 @@ def holds(condition: Tensor) -> bool:
         return bool(condition.any())
     except RuntimeError:  # under vmap, or a tensor without data (meta, fake)
         return False
+
+
+def hidden(*values: object) -> bool:
+    """Whether a value may be out of reach: torch is tracing, or a function transform has wrapped it."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
+    return torch.compiler.is_compiling() or any(isinstance(x, Tensor) and wrapped(x) for x in values)
+
+
+def usable(keys: Tensor) -> Tensor:
+    """Rows (...) of logits or keys without NaN and +inf."""
+    return (keys < math.inf).all(-1)
 
 
 def _where(bad: Tensor, values: Tensor) -> str:
@@ -98,6 +110,25 @@ def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
     if holds(bad):
         raise InvalidValueError(f"k must lie between 0 and the number of items, {n}, but got {_where(bad, k)}")
     return k
+
+
+def relaxation(value: Any) -> Any:
+    """A relaxation: any callable."""
+    if not callable(value):
+        raise InvalidTypeError(
+            f"relaxation must be a function of (keys, k, temperature), but got {value!r}: "
+            "pass khot.successive_softmax, say"
+        )
+    return value
+
+
+def generator(value: Any) -> torch.Generator | None:
+    """A source of random numbers, or None for torch's own."""
+    if value is not None and not isinstance(value, torch.Generator):
+        raise InvalidTypeError(
+            f"generator must be a torch.Generator, but got {value!r}: use torch.Generator().manual_seed(0), say"
+        )
+    return value
 
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:

@@ -98,6 +98,7 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
 
 def _exponential(like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Draws of -log u in float64, precise in relative terms near 0, never 0 and never infinite."""
+    _checks.generator(generator)
     uniform = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
     return -torch.log1p(-uniform.clamp_min(_SMALLEST))
 

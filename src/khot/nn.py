@@ -41,8 +41,6 @@ class SubsetSampler(nn.Module):
     highest weights" (Section 4.2).
     """
 
-    temperature: float
-
     def __init__(
         self,
         k: int,
@@ -53,8 +51,9 @@ class SubsetSampler(nn.Module):
         super().__init__()
         self.k = _checks.whole_number("k", k, least=0)
         self.schedule = temperature if callable(temperature) else Constant(_checks.positive("temperature", temperature))
-        self.relaxation = relaxation
+        self.relaxation = _checks.relaxation(relaxation)
         self.hard = hard
+        self._temperature = torch.zeros((), dtype=torch.float64)  # a tensor, so that compiled code follows it
         self.anneal(0)
 
     def anneal(self, step: int) -> float:
@@ -62,15 +61,24 @@ class SubsetSampler(nn.Module):
 
         Call it once a training step. The layer keeps no count of its own, so resuming at a step needs nothing else.
         """
-        self.temperature = _checks.positive("temperature", self.schedule(step))
-        return self.temperature
+        temperature = _checks.positive("temperature", self.schedule(step))
+        self._temperature.fill_(temperature)
+        return temperature
+
+    @property
+    def temperature(self) -> float:
+        """The present temperature."""
+        return self._temperature.item()
 
     def forward(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Logits (..., n) to a k-hot vector of the same shape, relaxed while training unless `hard`."""
+        """Logits (..., n) to a k-hot vector of the same shape, relaxed while training unless `hard`.
+
+        `generator` fixes the noise of the sample.
+        """
         if not self.training:
             return hard_topk(logits, self.k)
         return sample_subset(
-            logits, self.k, self.temperature, relaxation=self.relaxation, hard=self.hard, generator=generator
+            logits, self.k, self._temperature, relaxation=self.relaxation, hard=self.hard, generator=generator
         )
 
     def extra_repr(self) -> str:

@@ -44,7 +44,8 @@ def sample_subset(
     hard : bool
         Straight-through: the value is exactly the top k *of the keys*, the gradient is the relaxation's.
     ordered : bool
-        Return the k (relaxed) one-hot vectors in the order they were drawn.
+        Return the k (relaxed) one-hot vectors in the order they were drawn. From about temperature 0.5 up, those of
+        `successive_softmax` no longer single out one item each; `softsort` and `neuralsort` do at every temperature.
     sample_shape : sequence of int
         Shape of independent samples, put in front.
     generator : torch.Generator, optional
@@ -76,6 +77,7 @@ def sample_subset(
     """
     logits = _checks.logits(logits)
     batch = logits.shape[:-1]
+    relaxation = _checks.relaxation(relaxation)
     k, temperature = _checks.count(k, logits.shape[-1], batch), _checks.temperature(temperature, batch)
     if ordered and not _can_order(relaxation):
         raise InvalidTypeError(

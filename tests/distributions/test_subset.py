@@ -167,7 +167,7 @@ def test_large_supports_are_refused_with_advice():
     law = Subset(torch.zeros(100), 10)
     assert law.support_size == math.comb(100, 10)
     for listing in (law.entropy, law.enumerate_support, lambda: kl_divergence(law, law)):
-        with pytest.raises(NotAvailableError, match=r"17,310,309,456,440 of them.*estimate it from samples"):
+        with pytest.raises(NotAvailableError, match=r"17,310,309,456,440 of them.*samples instead"):
             listing()
 
 
@@ -228,3 +228,14 @@ def test_values_outside_the_support_are_refused():
         law.log_prob([1, 1, 0, 0])
     with pytest.raises(InvalidValueError, match=r"broadcasts with \(3, 4\), but got shape \(2, 4\)"):
         law.expand((3,)).log_prob(torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0]]))
+
+
+def test_inclusion_probabilities_stay_within_0_and_1():
+    law = Subset(20 * torch.randn(200, 6, generator=seeded(), dtype=F64), 2)
+    assert ((law.inclusion_probs >= 0) & (law.inclusion_probs <= 1)).all()
+    assert not law.stddev.isnan().any()
+
+
+def test_there_are_no_reparameterised_samples():
+    with pytest.raises(NotAvailableError, match="use RelaxedSubset"):
+        Subset(torch.zeros(4), 2).rsample()

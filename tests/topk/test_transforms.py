@@ -137,3 +137,47 @@ def test_double_backward_works_or_raises(relaxation: Relaxation):
         first = gradient()
         with pytest.raises(NotAvailableError, match="twice"):
             first.square().sum().backward()
+
+
+@all_relaxations
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_where_values_cannot_be_checked_bad_keys_give_nan(relaxation: Relaxation, bad: float):
+    torch._dynamo.reset()
+    keys = keys_of(3, 5)
+    keys[1, 2] = bad
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return relaxation.function(x, 2, 0.5)
+
+    for transformed in (torch.compile(function, fullgraph=True, backend="aot_eager"), vmap(function)):
+        result = transformed(keys)
+        assert result[1].isnan().all()
+        torch.testing.assert_close(result[[0, 2]], function(keys[[0, 2]]))
+
+
+@all_relaxations
+def test_where_values_cannot_be_checked_bad_temperatures_give_nan(relaxation: Relaxation):
+    temperatures = torch.tensor([0.5, 0.0, -1.0, torch.nan, torch.inf], dtype=F64)
+    keys = keys_of(5)
+    result = vmap(lambda t: relaxation.function(keys, 2, t))(temperatures)
+    assert result[0].isfinite().all()
+    assert result[1:].isnan().all()
+
+
+def test_where_values_cannot_be_checked_bad_logits_give_nan_in_hard_samples():
+    torch._dynamo.reset()
+    logits = torch.tensor([torch.nan, torch.nan, 1.0, 2.0])
+    layer = khot.nn.SubsetSampler(3, 0.5, hard=True)
+    for mode in (layer.train(), layer.eval()):
+        assert torch.compile(mode, fullgraph=True, backend="aot_eager")(logits).isnan().all()
+
+
+def test_annealing_does_not_compile_anew():
+    torch._dynamo.reset()
+    layer = khot.nn.SubsetSampler(2, khot.schedules.Linear(2.0, 0.5, steps=4))
+    counter = torch._dynamo.testing.CompileCounter()
+    compiled = torch.compile(layer, fullgraph=True, backend=counter)
+    for step in range(4):
+        layer.anneal(step)
+        assert compiled(keys_of(3, 5)).sum().item() == pytest.approx(6)
+    assert counter.frame_count == 1

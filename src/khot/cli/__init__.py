@@ -16,6 +16,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command, by default the process's own; a mistake of the user's ends in one line, not in a traceback."""
     try:
         app(arguments)
-    except KhotError as error:
+    except (KhotError, OSError) as error:
         print(f"khot: {error}", file=sys.stderr)
         sys.exit(2)

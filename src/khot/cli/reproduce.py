@@ -1,9 +1,17 @@
 """`khot reproduce ...`: the paper's tables and figures."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, Token
+
+
+def _whole(_: type, tokens: Sequence[Token]) -> int:
+    return int(tokens[0].value)  # int() of cyclopts rounds 1.5
+
+
+WholeNumber = Annotated[int, Parameter(converter=_whole)]
 
 reproduce = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
 
@@ -12,10 +20,10 @@ reproduce = App(name="reproduce", help="Reproduce a table or a figure of the pap
 def synthetic(
     *,
     weights: Annotated[tuple[float, ...], Parameter(consume_multiple=True, negative=())] = (0.1, 0.2, 0.3, 0.4),
-    k: Annotated[int, Parameter(name=["--k", "-k"])] = 2,
-    samples: int = 10_000,
+    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 2,
+    samples: WholeNumber = 10_000,
     temperatures: Annotated[tuple[float, ...], Parameter(consume_multiple=True, negative=())] = (0.1, 1.0, 10.0),
-    seed: int = 0,
+    seed: WholeNumber = 0,
     out: Path = Path("results"),
 ) -> None:
     """Compare the subsets chosen by relaxed samples with their exact probabilities.
@@ -23,13 +31,13 @@ def synthetic(
     Parameters
     ----------
     weights
-        Weights of the items.
+        Weights of the items, with spaces between them.
     k
         Size of the subset.
     samples
         Samples a temperature.
     temperatures
-        Temperatures of the relaxation.
+        Temperatures of the relaxation, with spaces between them.
     seed
         Seed of the noise.
     out
@@ -37,6 +45,7 @@ def synthetic(
     """
     from khot.experiments.synthetic import run, table, write
 
+    out.mkdir(parents=True, exist_ok=True)
     result = run(weights, k, samples, temperatures, seed)
     print(table(result))
     for path in write(result, out):

@@ -35,6 +35,8 @@ class SubsetDistribution(Distribution):
                 f"{int(present.min())}: lower k, or leave the row out"
             )
         event_shape = Size(getattr(self, axis) for axis in self._event)
+        # torch's default, but for the life of the process: torch.compile turns that of all distributions off
+        validate_args = __debug__ if validate_args is None else validate_args
         super().__init__(self.logits.shape[:-1], event_shape, validate_args)
 
     @property

@@ -1,6 +1,7 @@
 """Laws over finitely many outcomes, small enough to list: exact entropy and divergence."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -27,6 +28,13 @@ class ListedDistribution(SubsetDistribution):
         """Log-probability of the outcome with these indices (..., k)."""
         return self.log_prob(indices)
 
+    def rsample(self, sample_shape: Sequence[int] = ()) -> NoReturn:
+        """There is none: raises `NotAvailableError`."""
+        raise NotAvailableError(
+            f"{type(self).__name__} is discrete and has no reparameterised samples: use RelaxedSubset or "
+            "RelaxedOrderedSubset, or sample_subset with hard=True for a straight-through gradient"
+        )
+
     def entropy(self) -> Tensor:
         """Exact entropy in nats, by listing all outcomes; raises `NotAvailableError` if they are too many."""
         log_p = self._all_log_probs("entropy")
@@ -37,8 +45,8 @@ class ListedDistribution(SubsetDistribution):
         if self.support_size > SUPPORT_LIMIT:
             raise NotAvailableError(
                 f"{what} lists all outcomes, and {self!r} has {self.support_size:,} of them, above the limit of "
-                f"{SUPPORT_LIMIT:,}: estimate it from samples, for instance -d.log_prob(d.sample((1000,))).mean(0) for "
-                "the entropy"
+                f"{SUPPORT_LIMIT:,}: work with samples instead; the mean of -d.log_prob(d.sample((1000,))), for one, "
+                "estimates the entropy"
             )
         outcomes = list(self._list(range(self.n), self.k))
         return torch.tensor(outcomes, dtype=torch.int64, device=self.logits.device).reshape(len(outcomes), self.k)

@@ -97,7 +97,7 @@ class _Inclusion(torch.autograd.Function):
             probs = _integrate(grid, log_rates, k)
         ctx.save_for_backward(log_rates)
         ctx.k, ctx.grid = k, grid
-        return probs
+        return probs.clamp_(0, 1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -33,6 +33,10 @@ class OrderedSubset(ListedDistribution):
     InvalidValueError, InvalidTypeError
         For NaN or +inf logits, a bad k, or too few present items.
 
+    See Also
+    --------
+    sample_subset : its one-hot vectors (``hard=True, ordered=True``) become indices by ``argmax(-1)``.
+
     Examples
     --------
     >>> import torch

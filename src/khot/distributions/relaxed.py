@@ -62,7 +62,7 @@ class RelaxedSubset(SubsetDistribution):
     ) -> None:
         super().__init__(logits, k, validate_args)
         self.temperature = _checks.temperature(temperature, self.batch_shape)
-        self.relaxation = relaxation
+        self.relaxation = _checks.relaxation(relaxation)
 
     @torch_constraints.dependent_property(is_discrete=False, event_dim=1)
     def support(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -48,7 +48,9 @@ class Subset(ListedDistribution):
     Notes
     -----
     `log_prob` integrates over one variable with some sixty nodes instead of summing k! orders: O(n + 60 k), relative
-    error about 1e-12 in the probability. `inclusion_probs` costs O(60 n k). Both work in float64.
+    error about 1e-12 in the probability. `inclusion_probs` costs O(60 n k) with a step of Python for each item: tenths
+    of a second a row for n = 1000, k = 50 with its gradient. Its error is about 1e-12, in absolute terms. Both work in
+    float64 and return the dtype of the logits: pass float32 or better for ratios of probabilities.
 
     References
     ----------
@@ -115,7 +117,7 @@ class Subset(ListedDistribution):
         members = logits.gather(-1, chosen)
         rest = logits.scatter(-1, chosen, -torch.inf)
         impossible = (members == -torch.inf).any(-1)
-        certain = (rest == -torch.inf).all(-1) & ~impossible
+        certain = ((rest == -torch.inf).all(-1) | (self.k == 0)) & ~impossible
         settled = (impossible | certain).unsqueeze(-1)
         lead = members.masked_fill(settled, 0) - rest.masked_fill(settled, 0).logsumexp(-1, keepdim=True)
         log_p = log_win_probability(lead.reshape(batch_shape.numel(), self.k)).reshape(batch_shape)

@@ -23,7 +23,7 @@ from khot.report.figures import subset_histogram
 from khot.topk import hard_topk, successive_softmax
 
 PAPER_DISTANCE = 0.016
-PAPER_WEIGHTS = (0.1, 0.2, 0.3, 0.4)
+PAPER = WEIGHTS, K, SAMPLES, TEMPERATURES = (0.1, 0.2, 0.3, 0.4), 2, 10_000, (0.1, 1.0, 10.0)
 MOST_SUBSETS = 120  # that a table and a histogram can show
 
 
@@ -55,10 +55,10 @@ class Result:
 
 
 def run(
-    weights: Sequence[float] = PAPER_WEIGHTS,
-    k: int = 2,
-    samples: int = 10_000,
-    temperatures: Sequence[float] = (0.1, 1.0, 10.0),
+    weights: Sequence[float] = WEIGHTS,
+    k: int = K,
+    samples: int = SAMPLES,
+    temperatures: Sequence[float] = TEMPERATURES,
     seed: int = 0,
 ) -> Result:
     """Draw the samples and count the subsets."""
@@ -81,7 +81,7 @@ def run(
         vectors = successive_softmax(keys, k, temperature)
         relaxed.append(_histogram(hard_topk(vectors, k), outcomes, true))
         hard.append(_histogram(hard_topk(keys, k), outcomes, true))
-    is_paper = (tuple(weights), k) == (PAPER_WEIGHTS, 2)
+    is_paper = (tuple(weights), k, samples, tuple(temperatures)) == PAPER
     return Result(
         weights=list(weights),
         k=k,
@@ -99,8 +99,7 @@ def run(
 
 
 def write(result: Result, folder: Path) -> tuple[Path, Path]:
-    """Write `synthetic.json` and `synthetic.png`; returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `synthetic.json` and `synthetic.png` into an existing folder; returns their paths."""
     data, picture = folder / "synthetic.json", folder / "synthetic.png"
     data.write_text(json.dumps(asdict(result), indent=2) + "\n")
     subset_histogram(

@@ -69,9 +69,12 @@ def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
     k, steps = per_row(k, keys)
     if not isinstance(temperature, Tensor):
         temperature = torch.tensor(temperature, dtype=torch.float64, device=keys.device)
-    temperature = _widen(temperature).expand(batch)
+    original, temperature = temperature, _widen(temperature.to(keys.device)).expand(batch)
+    if _checks.hidden(keys, original):  # a row that could not be refused becomes NaN
+        sound = _checks.usable(keys.detach()) & (temperature > 0) & (temperature < torch.inf)
+        temperature = torch.where(sound, temperature, torch.nan)
     keys = keys.contiguous()
-    present = keys > -torch.inf
+    present = keys != -torch.inf
     widened = _widen(keys.masked_fill(~present, 0))
     return Rows(widened, present, k, temperature, present.sum(-1) < k, steps, keys)
 

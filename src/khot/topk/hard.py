@@ -74,7 +74,10 @@ def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
 def one_hots(keys: Tensor, k: Tensor, steps: int) -> Tensor:
     """One-hot vectors (..., steps, n) of the first k of each row; the arguments have been checked."""
     indices = _indices(keys, k, steps).unsqueeze(-1)
-    return (indices == torch.arange(keys.shape[-1], device=keys.device)).to(keys.dtype)
+    vectors = (indices == torch.arange(keys.shape[-1], device=keys.device)).to(keys.dtype)
+    if _checks.hidden(keys):
+        return vectors.masked_fill(~_checks.usable(keys.detach())[..., None, None], torch.nan)
+    return vectors
 
 
 def _indices(keys: Tensor, k: Tensor, steps: int) -> Tensor:

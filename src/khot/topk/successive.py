@@ -21,14 +21,15 @@ def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tenso
     temperature : float or Tensor of shape (...)
         Positive; differentiable if it is a tensor.
     ordered : bool
-        Return the k vectors p instead of their sum.
+        Return the k vectors p instead of their sum. The j-th singles out the j-th largest key only at low temperature:
+        from temperature 1 up all k of them are largest at the first item.
 
     Returns
     -------
     Tensor, shape (..., n), or (..., max k, n) if `ordered`
         Non-negative, sums to k (each vector to 1). The sum keeps the order of the keys for temperature >= 1 (Theorem 1
         of the paper). It is *not* bounded by 1: keys [1, 2] with k = 2 at temperature 0.4 give [1.05, 0.95], and k = n
-        does not give ones; `capped_simplex` is the bounded relation.
+        does not give ones; `capped_simplex` is the bounded relaxation.
         A row with fewer than k present items is exactly 1 on each of them, with zero gradient.
 
     Raises
