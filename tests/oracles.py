@@ -97,6 +97,18 @@ def gradient(
     return np.array(result)
 
 
+def successive_gradient(keys: Sequence[float], k: int, temperature: float, cotangent: Sequence[float]) -> np.ndarray:
+    """Gradient of <cotangent, relaxed vector> of the successive softmax: plain reverse mode with enough digits."""
+    with mp.workdps(2 * digits(successive, keys, k, temperature)):
+        t, g = mp.mpf(float(temperature)), [mp.mpf(float(x)) for x in cotangent]
+        back = [mp.mpf(0)] * len(keys)
+        for p in reversed(successive([mp.mpf(float(key)) for key in keys], k, t)):
+            bar = [gi - b / (1 - pi) for gi, b, pi in zip(g, back, p, strict=True)]
+            mean = sum(pi * b for pi, b in zip(p, bar, strict=True))
+            back = [b + pi * (bi - mean) / t for b, pi, bi in zip(back, p, bar, strict=True)]
+        return np.array([float(b) for b in back])
+
+
 def successive_extended(keys: np.ndarray, k: int, temperature: float) -> np.ndarray:
     """The successive softmax of one row in 80-bit floats, for sizes where mpmath is too slow."""
     x = keys.astype(np.longdouble) / np.longdouble(temperature)

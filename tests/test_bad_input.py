@@ -37,6 +37,7 @@ WITH_K: dict[str, Callable] = {
     "OrderedSubset": khot.OrderedSubset,
     **{name: lambda x, k, f=f: f(x, k, 1.0) for name, f in WITH_TEMPERATURE.items()},
 }
+ROWS: dict[str, Callable] = {"reservoir_keys": khot.reservoir_keys}
 WITH_LOGITS: dict[str, Callable] = {
     "gumbel_keys": khot.gumbel_keys,
     **{name: lambda x, f=f: f(x, 1) for name, f in WITH_K.items()},
@@ -57,7 +58,7 @@ def test_nan_and_positive_infinity(function: Callable, bad: float, dtype: torch.
         function(keys)
 
 
-@each(WITH_LOGITS)
+@each(WITH_LOGITS | ROWS)
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
@@ -160,7 +161,7 @@ def test_bad_weights(bad: float):
         khot.reservoir_keys(torch.tensor([1.0, bad]))
 
 
-@pytest.mark.parametrize("bad", [(-1,), (2.5,), ("a",)])
+@pytest.mark.parametrize("bad", [(-1,), (2.5,), ("a",), 2.5, None, -3])
 def test_bad_sample_shape(bad: tuple):
     for draw in (
         lambda: khot.sample_subset(GOOD, 1, 1.0, sample_shape=bad),
@@ -202,3 +203,47 @@ def test_hostile_rows_give_a_valid_vector_or_an_error(function: Callable, row: l
     assert abs(a.sum().item() - min(k, int((keys > -INF).sum()))) < 1e-6
     a.square().sum().backward()
     assert keys.grad.isfinite().all()
+
+
+@each({name: WITH_K[name] for name in ("Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset")})
+@given(row=st.lists(HOSTILE, min_size=0, max_size=5), k=st.integers(-1, 6))
+def test_hostile_rows_give_a_law_or_an_error(function: Callable, row: list[float], k: int):
+    logits = torch.tensor(row, dtype=torch.float64, requires_grad=True)
+    try:
+        law = function(logits, k)
+    except KhotError:
+        return
+    sample = law.sample(generator=torch.Generator().manual_seed(0))
+    assert law.support.check(sample).all()
+    if law.has_rsample:
+        return
+    log_p = law.log_prob(sample)
+    assert not log_p.isnan()
+    assert log_p <= 1e-12
+    quantities = [log_p, law.entropy()] + (
+        [law.inclusion_probs.square().sum()] if hasattr(law, "inclusion_probs") else []
+    )
+    assert all(quantity.isfinite() for quantity in quantities[1:])
+    for quantity in quantities:
+        if quantity.requires_grad:
+            (grad,) = torch.autograd.grad(quantity, logits, retain_graph=True)
+            assert grad.isfinite().all()
+
+
+@each({"gumbel_keys": khot.gumbel_keys, "reservoir_keys": khot.reservoir_keys})
+@given(row=st.lists(HOSTILE, min_size=0, max_size=5))
+def test_hostile_rows_give_keys_or_an_error(function: Callable, row: list[float]):
+    values = torch.tensor(row, dtype=torch.float64, requires_grad=True)
+    try:
+        keys = function(values, torch.Generator().manual_seed(0))
+    except KhotError:
+        return
+    assert (keys < INF).all()
+    absent = values.detach() == (-INF if function is khot.gumbel_keys else 0)
+    assert torch.equal(keys == -INF, absent)
+
+
+def test_narrow_integer_dtypes_of_k_do_not_wrap():
+    keys = torch.zeros(2, 300)
+    for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32):
+        assert khot.hard_topk(keys, torch.tensor([100, 3], dtype=dtype)).sum(-1).tolist() == [100, 3]

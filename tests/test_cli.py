@@ -18,6 +18,8 @@ def test_the_default_seed_is_within_the_papers_distance():
     for histogram in (*result.relaxed, *result.hard):
         assert histogram.distance < synthetic.PAPER_DISTANCE
         assert sum(histogram.empirical) == pytest.approx(1)
+        for share, half_width in zip(histogram.empirical, histogram.interval, strict=True):
+            assert half_width == pytest.approx(1.96 * (share * (1 - share) / 10_000) ** 0.5)
     from_temperature_1 = zip(result.relaxed[1:], result.hard[1:], strict=True)
     assert all(relaxed == hard for relaxed, hard in from_temperature_1)  # Theorem 1
 
@@ -71,6 +73,8 @@ def test_fractions_are_not_rounded_to_whole_numbers():
         ("--temperatures 0", "temperature must be positive"),
         ("--weights 1 -1", "weights must be finite and >= 0"),
         ("--samples 0", "samples must be at least 1"),
+        ("--temperatures", "temperatures must hold at least one number"),
+        ("--seed 99999999999999999999", "seed must lie below 2^63"),
         ("--weights 1 2 3 4 5 6 7 8 9 10 11 12 -k 6", "924 subsets"),
     ],
 )

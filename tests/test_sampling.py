@@ -20,7 +20,7 @@ def test_is_the_relaxed_top_k_of_gumbel_keys():
     logits = torch.randn(3, 6, dtype=F64, generator=seeded(1))
     for relaxation in (khot.successive_softmax, khot.neuralsort, khot.softsort, khot.capped_simplex):
         sample = khot.sample_subset(logits, 2, 0.5, relaxation=relaxation, generator=seeded())
-        assert torch.equal(sample, relaxation(khot.gumbel_keys(logits, seeded()), 2, 0.5))
+        torch.testing.assert_close(sample, relaxation(khot.gumbel_keys(logits, seeded()), 2, 0.5), atol=1e-13, rtol=0)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])
@@ -94,6 +94,12 @@ def test_takes_a_relaxation_of_your_own():
         khot.sample_subset(torch.zeros(4), 2, 1.0, relaxation=khot.capped_simplex, ordered=True)
     partial = functools.partial(khot.softsort)
     assert khot.sample_subset(torch.zeros(4), 2, 1.0, relaxation=partial, ordered=True).shape == (2, 4)
+    anything = lambda keys, k, t, **options: khot.softsort(keys, k, t, **options)  # noqa: E731
+    assert khot.sample_subset(torch.zeros(4), 2, 1.0, relaxation=anything, ordered=True).shape == (2, 4)
+    with pytest.raises(InvalidTypeError, match="ordered"):
+        khot.sample_subset(torch.zeros(4), 2, 1.0, relaxation=torch.softmax, ordered=True)
+    with pytest.raises(InvalidValueError, match="returned NaN"):
+        khot.sample_subset(torch.zeros(4), 2, 1.0, relaxation=lambda keys, k, t: keys * torch.nan)
     with pytest.raises(InvalidValueError, match=r"must return shape \(4,\), but got \(2,\)"):
         khot.sample_subset(torch.zeros(4), 2, 1.0, relaxation=lambda keys, k, t: keys[:2])
 

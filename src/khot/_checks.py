@@ -96,7 +96,7 @@ def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
         k = whole_number("k", k)
         if not 0 <= k <= n:
             raise InvalidValueError(
-                f"k must lie between 0 and the number of items, {n}, but got {k}: choose a smaller subset"
+                f"k must lie between 0 and the number of items, {n}, but got {k}: choose a size within that range"
             )
         return k
     if k.dtype == torch.bool or k.is_floating_point() or k.is_complex():
@@ -106,9 +106,12 @@ def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
             f"k must be an int or have one entry a row, shape {tuple(batch)}, but got shape {tuple(k.shape)}: "
             "reshape or expand it to the batch shape of the keys"
         )
+    k = k.long()
     bad = (k < 0) | (k > n)
     if holds(bad):
-        raise InvalidValueError(f"k must lie between 0 and the number of items, {n}, but got {_where(bad, k)}")
+        raise InvalidValueError(
+            f"k must lie between 0 and the number of items, {n}, but got {_where(bad, k)}: clamp it to that range"
+        )
     return k
 
 
@@ -134,9 +137,11 @@ def generator(value: Any) -> torch.Generator | None:
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
     """An int that is not a bool, at least `least`."""
     if not is_integer(value):
-        raise InvalidTypeError(f"{name} must be an int, but got {value!r} of type {type(value).__name__}")
+        raise InvalidTypeError(
+            f"{name} must be an int, but got {value!r} of type {type(value).__name__}: pass a whole number"
+        )
     if least is not None and value < least:
-        raise InvalidValueError(f"{name} must be at least {least}, but got {value}")
+        raise InvalidValueError(f"{name} must be at least {least}, but got {value}: pass a larger number")
     return int(value)
 
 
@@ -155,23 +160,30 @@ def temperature(value: Any, batch: Sequence[int]) -> float | Tensor:
         )
     bad = ~((value > 0) & (value < math.inf))
     if holds(bad):
-        raise InvalidValueError(f"temperature must be positive and finite, but got {_where(bad, value)}")
+        raise InvalidValueError(
+            f"temperature must be positive and finite, but got {_where(bad, value)}: use hard_topk for the limit at 0"
+        )
     return value
 
 
 def shape(name: str, value: Any) -> tuple[int, ...]:
     """A shape: a sequence of non-negative ints, or one of them."""
-    sizes = (value,) if is_integer(value) else tuple(value)
+    sizes = tuple(value) if isinstance(value, Sequence) else (value,)
     if not all(is_integer(size) and size >= 0 for size in sizes):
-        raise InvalidValueError(f"{name} must hold non-negative ints, but got {value!r}")
+        raise InvalidValueError(f"{name} must hold non-negative ints, but got {value!r}: pass a shape such as (1000,)")
     return tuple(int(size) for size in sizes)
 
 
 def positive(name: str, value: Any) -> float:
     """A positive finite number."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise InvalidTypeError(f"{name} must be a number, but got {value!r} of type {type(value).__name__}")
-    value = float(value)
+        raise InvalidTypeError(
+            f"{name} must be a number, but got {value!r} of type {type(value).__name__}: pass a positive number"
+        )
+    try:
+        value = float(value)
+    except OverflowError:
+        value = math.inf
     if not 0 < value < math.inf:
-        raise InvalidValueError(f"{name} must be positive and finite, but got {value}")
+        raise InvalidValueError(f"{name} must be positive and finite, but got {value}: pass a positive number")
     return value

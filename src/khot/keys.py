@@ -45,7 +45,7 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
     Notes
     -----
     The noise is built from 53 random bits in float64 and rounded once, so its largest values, which decide the top k,
-    keep their full relative precision. (A float32 uniform has 24 bits: its largest draws among a million items tie.)
+    keep ten digits even among a million items. (A float32 uniform has 24 bits: there its largest draws tie.)
 
     References
     ----------
@@ -91,9 +91,9 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
     """
     weights = _checks.weights(weights)
     dtype = _key_dtype(weights)
-    keys = -_exponential(weights, generator) / weights.double()
-    lowest = torch.finfo(dtype).min
-    return torch.where(weights > 0, keys.clamp(min=lowest), keys).to(dtype)
+    absent = weights == 0
+    keys = -_exponential(weights, generator) / weights.double().masked_fill(absent, 1)
+    return keys.clamp_min(torch.finfo(dtype).min).masked_fill(absent, -torch.inf).to(dtype)
 
 
 def _exponential(like: Tensor, generator: torch.Generator | None) -> Tensor:

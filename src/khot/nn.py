@@ -76,7 +76,7 @@ class SubsetSampler(nn.Module):
         `generator` fixes the noise of the sample.
         """
         if not self.training:
-            return hard_topk(logits, self.k)
+            return hard_topk(_checks.logits(logits), self.k)
         return sample_subset(
             logits, self.k, self._temperature, relaxation=self.relaxation, hard=self.hard, generator=generator
         )

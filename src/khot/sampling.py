@@ -87,7 +87,7 @@ def sample_subset(
     batch = (*_checks.shape("sample_shape", sample_shape), *batch)
     k = k.expand(batch) if isinstance(k, Tensor) else k
     temperature = temperature.expand(batch) if isinstance(temperature, Tensor) else temperature
-    keys = gumbel_keys(logits.expand(*batch, -1), generator)
+    keys = gumbel_keys(_from_the_largest(logits).expand(*batch, -1), generator)
     choice = {"ordered": True} if ordered else {}
     relaxed = relaxation(keys, k, temperature, **choice)
     exact = hard_topk(keys, k, **choice) if hard or ordered else keys
@@ -96,11 +96,23 @@ def sample_subset(
         raise InvalidValueError(
             f"the relaxation {_name(relaxation)} must return shape {tuple(exact.shape)}, but got {got}"
         )
+    if _checks.holds(relaxed.isnan()):
+        raise InvalidValueError(f"the relaxation {_name(relaxation)} returned NaN: look for an overflow in it")
     return (exact + (relaxed - relaxed.detach()) if hard else relaxed).to(logits.dtype)
 
 
+def _from_the_largest(logits: Tensor) -> Tensor:
+    """The logits, the largest of a row at 0: the same law, and a large offset does not swallow the noise."""
+    lowest = torch.finfo(logits.dtype).min
+    distance = (logits - logits.detach().amax(-1, keepdim=True).clamp_min(lowest)).clamp_min(lowest)
+    return torch.where(logits == -torch.inf, logits, distance)
+
+
 def _can_order(relaxation: Relaxation) -> bool:
-    parameters = inspect.signature(relaxation).parameters.values()
+    try:
+        parameters = inspect.signature(relaxation).parameters.values()
+    except ValueError:  # a builtin that does not tell
+        return False
     return any(p.name == "ordered" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 

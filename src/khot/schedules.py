@@ -58,4 +58,5 @@ class Exponential(_Ramp):
     """
 
     def __call__(self, step: int) -> float:
-        return self.start * (self.end / self.start) ** self._share(step)
+        share = self._share(step)
+        return self.start ** (1 - share) * self.end**share

@@ -43,23 +43,29 @@ def test_expand(make, event: tuple):
         torch.testing.assert_close(wide[1, :, 2], make(logits).log_prob(value).squeeze(-1))
 
 
+def test_expand_keeps_the_temperature_of_each_row():
+    temperature = torch.tensor([0.1, 5.0])
+    law = khot.RelaxedOrderedSubset(torch.zeros(2, 5), 2, temperature).expand((3, 2))
+    assert law.temperature.tolist() == temperature.expand(3, 2).tolist()
+    assert law.rsample().shape == (3, 2, 2, 5)
+
+
 @all_laws
-def test_expand_keeps_the_temperature_of_each_row(make, event: tuple):
-    if len(event) == 2:
-        temperature = torch.tensor([0.1, 5.0])
-        law = khot.RelaxedOrderedSubset(torch.zeros(2, 5), 2, temperature).expand((3, 2))
-        assert law.temperature.tolist() == temperature.expand(3, 2).tolist()
-        assert law.rsample().shape == (3, 2, 2, 5)
+def test_independent_repr_and_constraints(make, event: tuple):
+    assert Independent(make(torch.zeros(3, 5)), 1).event_shape == (3, *event)
     assert repr(make(torch.zeros(3, 5))).endswith("(logits: (3, 5), k: 2)")
-
-
-@all_laws
-def test_independent_and_validation(make, event: tuple):
-    law = Independent(make(torch.zeros(3, 5)), 1)
-    assert law.event_shape == (3, *event)
-    assert make(torch.zeros(5), validate_args=False).sample().shape == event
+    assert make(torch.zeros(5)).arg_constraints["logits"].check(torch.zeros(5))
     with pytest.raises(ValueError, match="must be finite"):
         make(torch.tensor([0.0, torch.nan, 0, 0, 0]))
+
+
+def test_values_are_validated_unless_told_not_to():
+    value = torch.tensor([1.0, 1, 1, 0, 0])
+    with pytest.raises(ValueError, match="value must hold"):
+        khot.Subset(torch.zeros(5), 2).log_prob(value)
+    assert khot.Subset(torch.zeros(5), 2, validate_args=False).log_prob(value).isfinite()
+    with pytest.raises(ValueError, match="value must hold"):
+        khot.Subset(torch.zeros(3, 5), 2).expand((2, 3)).log_prob(value)
 
 
 @all_laws

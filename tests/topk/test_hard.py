@@ -29,3 +29,7 @@ def test_keeps_the_dtype_and_has_no_gradient():
         result = hard_topk(torch.ones(4, dtype=dtype, requires_grad=True), 2)
         assert result.dtype == dtype
         assert not result.requires_grad
+
+
+def test_memory_does_not_grow_with_k_times_n():
+    assert hard_topk(torch.arange(100_000.0), 50_000).sum() == 50_000

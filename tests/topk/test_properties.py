@@ -180,13 +180,14 @@ def test_any_layout_and_any_batch_axes(relaxation: Relaxation):
     "keys", [[1e308, -1e308, 0, 3, 3], [5e-324, 0, 0, -5e-324, 1], [0.0] * 5, [1e4, -1e4, 0, 1, 2]]
 )
 def test_extremes_are_finite(relaxation: Relaxation, temperature: float, keys: list[float]):
-    x = torch.tensor(keys, dtype=F64, requires_grad=True)
+    x, t = torch.tensor(keys, dtype=F64, requires_grad=True), torch.tensor(temperature, dtype=F64, requires_grad=True)
     for k in (1, 3, 5):
-        a = relaxation.function(x, k, temperature)
+        a = relaxation.function(x, k, t)
         assert a.isfinite().all()
         assert a.sum().item() == pytest.approx(k)
-        (grad,) = torch.autograd.grad((a * torch.tensor([1.0, -2, 3, -4, 5])).sum(), x)
+        grad, grad_t = torch.autograd.grad((a * torch.tensor([1.0, -2, 3, -4, 5])).sum(), (x, t))
         assert grad.isfinite().all()
+        assert temperature < 1e-100 or not grad_t.isnan()
 
 
 @all_relaxations

@@ -57,9 +57,9 @@ class SubsetDistribution(Distribution):
         """Carry over what a subclass has beside the logits and k."""
 
     def _keys(self, sample_shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
-        """Gumbel keys (*sample_shape, ..., n)."""
+        """Gumbel keys (*sample_shape, ..., n), in float64: in less, large logits would swallow the noise."""
         sample_shape = _checks.shape("sample_shape", sample_shape)
-        return gumbel_keys(self.logits.expand(*sample_shape, *self.logits.shape), generator)
+        return gumbel_keys(self.logits.double().expand(*sample_shape, *self.logits.shape), generator)
 
     def _check_sample(self, value: Tensor, support: constraints.Constraint, size: int, what: str) -> None:
         """Raise unless `value` has `size` entries on its last axis, fits the batch shape and lies in the support."""

@@ -1,5 +1,6 @@
 """Laws over finitely many outcomes, small enough to list: exact entropy and divergence."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from khot.distributions._base import SubsetDistribution
 from khot.errors import InvalidValueError, NotAvailableError
 
-SUPPORT_LIMIT = 50_000  # outcomes that are listed, not sampled
+SUPPORT_LIMIT = 200_000  # outcomes that are listed, over all rows
 
 
 class ListedDistribution(SubsetDistribution):
@@ -38,15 +39,16 @@ class ListedDistribution(SubsetDistribution):
     def entropy(self) -> Tensor:
         """Exact entropy in nats, by listing all outcomes; raises `NotAvailableError` if they are too many."""
         log_p = self._all_log_probs("entropy")
-        return -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(0)
+        return -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(0).to(self.logits.dtype)
 
     def _all_indices(self, what: str) -> Tensor:
         """All outcomes, (support, k)."""
-        if self.support_size > SUPPORT_LIMIT:
+        rows = self.batch_shape.numel()
+        if self.support_size * rows > SUPPORT_LIMIT:
             raise NotAvailableError(
-                f"{what} lists all outcomes, and {self!r} has {self.support_size:,} of them, above the limit of "
-                f"{SUPPORT_LIMIT:,}: work with samples instead; the mean of -d.log_prob(d.sample((1000,))), for one, "
-                "estimates the entropy"
+                f"{what} lists all outcomes, and {self!r} has {_readable(self.support_size)} of them for each of "
+                f"{rows} rows, above the limit of {SUPPORT_LIMIT:,} in all: work with samples instead; the mean of "
+                "-d.log_prob(d.sample((1000,))), for one, estimates the entropy"
             )
         outcomes = list(self._list(range(self.n), self.k))
         return torch.tensor(outcomes, dtype=torch.int64, device=self.logits.device).reshape(len(outcomes), self.k)
@@ -57,8 +59,9 @@ class ListedDistribution(SubsetDistribution):
         return outcomes.expand(-1, *self.batch_shape, -1) if expand else outcomes
 
     def _all_log_probs(self, what: str) -> Tensor:
-        """Log-probabilities of all outcomes, (support, ...)."""
-        return self.log_prob_indices(self._in_batches(self._all_indices(what), expand=True))
+        """Log-probabilities of all outcomes, (support, ...), in float64."""
+        wide = type(self)(self.logits.double(), self.k, validate_args=False)
+        return wide.log_prob_indices(self._in_batches(self._all_indices(what), expand=True))
 
 
 def kl_by_listing(p: ListedDistribution, q: ListedDistribution) -> Tensor:
@@ -67,6 +70,12 @@ def kl_by_listing(p: ListedDistribution, q: ListedDistribution) -> Tensor:
         raise InvalidValueError(f"both distributions need the same n and k, but got {p!r} and {q!r}")
     batch_shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
     log_p, log_q = (d.expand(batch_shape)._all_log_probs("kl_divergence") for d in (p, q))
-    impossible = log_p == -torch.inf
-    difference = log_p.masked_fill(impossible, 0) - log_q.masked_fill(impossible, 0)
-    return (log_p.exp() * difference).sum(0)
+    impossible, excluded = log_p == -torch.inf, log_q == -torch.inf
+    either = impossible | excluded
+    terms = log_p.exp() * (log_p.masked_fill(either, 0) - log_q.masked_fill(either, 0))
+    terms = terms.masked_fill(excluded & ~impossible, torch.inf)
+    return terms.sum(0).clamp_min(0).to(torch.promote_types(p.logits.dtype, q.logits.dtype))
+
+
+def _readable(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"about 10^{int(math.log10(count))}"

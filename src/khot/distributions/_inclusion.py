@@ -22,6 +22,7 @@ from khot.errors import NotAvailableError
 _TOLERANCE = 1e-12  # relative, of the sum of the probabilities, which is exactly k
 _HALVINGS = 8
 _TAIL = 42.0  # probabilities below e^-42 are left out
+_FINISHED = 6.7  # exp(-e^6.7) is 0
 _APART = 50.0  # two logits this far apart: the lighter item finishes first with a chance of e^-50
 _ENTRIES = 2**23  # of the dynamic programme's history, held at a time
 
@@ -95,6 +96,11 @@ class _Inclusion(torch.autograd.Function):
                 break
             grid = grid.halved()
             probs = _integrate(grid, log_rates, k)
+        else:
+            raise NotAvailableError(
+                f"inclusion_probs add up to {probs.sum(-1).tolist()} and not to k = {k}, however fine the grid: "
+                "estimate them by the mean of samples, and please report these logits"
+            )
         ctx.save_for_backward(log_rates)
         ctx.k, ctx.grid = k, grid
         return probs.clamp_(0, 1)
@@ -122,20 +128,20 @@ class _InclusionBackward(torch.autograd.Function):
 
 def _marginal(v: Tensor, k: int, certain: bool) -> Tensor:
     """-dG/dv (pairs, n), differentiable if v requires a gradient."""
-    rate = v.exp()
+    rate = v.clamp_max(_FINISHED).exp()
     if certain:  # G = k - E[N]
         return rate * torch.exp(-rate)
     create_graph = v.requires_grad
-    with torch.enable_grad():
-        v = v if create_graph else v.requires_grad_()
+    with torch.inference_mode(False), torch.enable_grad():
+        v = v if create_graph else v.clone().requires_grad_()
         (grad,) = torch.autograd.grad(_expected_shortfall(v, k).sum(), v, create_graph=create_graph)
     return -grad
 
 
 def _expected_shortfall(v: Tensor, k: int) -> Tensor:
     """G = E[(k - N)^+] (pairs,), by the recursion over items for P(N = m), m < k."""
-    waiting = torch.exp(-v.exp())
-    finished = -torch.expm1(-v.exp())
+    rate = v.clamp_max(_FINISHED).exp()
+    waiting, finished = torch.exp(-rate), -torch.expm1(-rate)
     law = torch.nn.functional.pad(v.new_ones(len(v), 1), (0, k - 1))
     for stay, go in zip(waiting.unsqueeze(-1).unbind(1), finished.unsqueeze(-1).unbind(1), strict=True):
         law = law * stay + torch.nn.functional.pad(law[:, :-1], (1, 0)) * go

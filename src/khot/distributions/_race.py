@@ -16,17 +16,28 @@ import torch
 from torch import Tensor
 
 _DROP = 45.0  # log f is cut where it has fallen this far below its maximum
+_SLOW = -1000.0
+_FINEST = 256
 _EARLY = -36.0  # below it, log(1 - exp(-e^v)) is v to the last digit
 
 
-def log_win_probability(lead: Tensor, refine: int = 1) -> Tensor:
+def log_win_probability(lead: Tensor) -> Tensor:
     """Log-probability that runners with log-rates `lead` (rows, k), relative to the rest, all finish first: (rows,).
 
-    Differentiable in `lead`; the grid is held constant. `refine` divides its step.
+    Differentiable in `lead`; the grid is held constant. Its step is halved until the integral with every second node
+    agrees to six digits with that over all of them: the error is about squared by a halving, so that of the latter is
+    then negligible.
     """
-    with torch.no_grad():
-        nodes, step = _grid(lead, refine)
-    return _log_density(lead, nodes).logsumexp(-1) + step.log()
+    slow = lead.clamp_min(_SLOW)  # an item below that is there by a factor of its own: exp(lead - _SLOW)
+    refine = 1
+    while True:
+        with torch.no_grad():
+            nodes, step = _grid(slow, refine)
+        density = _log_density(slow, nodes)
+        fine, coarse = density.logsumexp(-1) + step.log(), density[:, ::2].logsumexp(-1) + (2 * step).log()
+        refine *= 2
+        if refine > _FINEST or not len(lead) or (fine - coarse).abs().amax() < 1e-6:
+            return fine + (lead - slow).sum(-1)
 
 
 def _grid(lead: Tensor, refine: int) -> tuple[Tensor, Tensor]:
@@ -38,7 +49,8 @@ def _grid(lead: Tensor, refine: int) -> tuple[Tensor, Tensor]:
     start = bisect(lambda z: _log_density(lead, z.unsqueeze(-1)).squeeze(-1) < lowest, peak - _DROP - 2, _DROP + 2)
     end = bisect(lambda z: _log_density(lead, z.unsqueeze(-1)).squeeze(-1) > lowest, peak, 4.5)
     width = _curvature(lead, peak).rsqrt()
-    count = 1 + int(((end - start) / (0.6 * width).clamp_max(0.25)).ceil().amax()) * refine if len(lead) else 2
+    intervals = int(((end - start) / (0.6 * width).clamp_max(0.25)).amax()) if len(lead) else 1
+    count = 1 + 2 * refine * (intervals // 2 + 1)
     step = (end - start) / (count - 1)
     return start.unsqueeze(-1) + step.unsqueeze(-1) * torch.arange(count, device=lead.device), step
 

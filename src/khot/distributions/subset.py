@@ -69,10 +69,8 @@ class Subset(ListedDistribution):
     def inclusion_probs(self) -> Tensor:
         """Probability of each item to be in the subset, (..., n); sums to k; differentiable in the logits."""
         present = self.logits > -torch.inf
-        if self.k == 0:
-            return torch.zeros_like(self.logits)
-        if self.k == self.n:
-            return torch.ones_like(self.logits)
+        if self.k in (0, self.n) or self.logits.numel() == 0:
+            return self.logits.clamp(0, 0) + self.k / self.n
         forced = (present.sum(-1) == self.k).unsqueeze(-1)
         logits = torch.where(forced, 0, self.logits.double()).reshape(-1, self.n)
         probs = inclusion_probabilities(logits, self.k).reshape(self.logits.shape)
@@ -119,7 +117,9 @@ class Subset(ListedDistribution):
         impossible = (members == -torch.inf).any(-1)
         certain = ((rest == -torch.inf).all(-1) | (self.k == 0)) & ~impossible
         settled = (impossible | certain).unsqueeze(-1)
-        lead = members.masked_fill(settled, 0) - rest.masked_fill(settled, 0).logsumexp(-1, keepdim=True)
+        members, rest = members.masked_fill(settled, 0), rest.masked_fill(settled, 0)
+        origin = rest.detach().amax(-1, keepdim=True)  # so that a common offset costs no digits
+        lead = (members - origin) - (rest - origin).logsumexp(-1, keepdim=True)
         log_p = log_win_probability(lead.reshape(batch_shape.numel(), self.k)).reshape(batch_shape)
         log_p = log_p.masked_fill(certain, 0).masked_fill(impossible, -torch.inf)
         return log_p.clamp_max(0).to(self.logits.dtype)

@@ -63,8 +63,12 @@ def run(
 ) -> Result:
     """Draw the samples and count the subsets."""
     began = time.perf_counter()
-    samples = _checks.whole_number("samples", samples, least=1)
+    samples, seed = _checks.whole_number("samples", samples, least=1), _checks.whole_number("seed", seed, least=0)
+    if seed >= 2**63:
+        raise InvalidValueError(f"seed must lie below 2^63, but got {seed}: pass a smaller number")
     temperatures = [_checks.positive("temperature", t) for t in temperatures]
+    if not temperatures:
+        raise InvalidValueError("temperatures must hold at least one number, but got none: pass 0.1 1 10, say")
     logits = _checks.weights(torch.tensor(weights, dtype=torch.float64)).log()
     law = Subset(logits, k)
     if law.support_size > MOST_SUBSETS:

@@ -5,6 +5,7 @@ Knuth's two-sum and Dekker's two-product, whose rounding errors are themselves f
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ class Pair(NamedTuple):
     hi: Tensor
     lo: Tensor
 
-    def map(self, f) -> "Pair":
+    def map(self, f: Callable[[Tensor], Tensor]) -> "Pair":
         """Apply a function that moves entries but does no arithmetic."""
         return Pair(f(self.hi), f(self.lo))
 

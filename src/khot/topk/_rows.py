@@ -33,8 +33,9 @@ class Rows(NamedTuple):
 
     def scaled(self, origin: Tensor) -> Tensor:
         """Keys over temperature, (..., n), measured from an origin (..., 1); absent items hold 0."""
-        distance = torch.where(self.present, self.keys - origin, 0)
-        return (distance / self.temperature.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
+        distance = torch.where(self.present, self.keys - origin, 0).clamp(-1e150, 1e150)
+        sharpness = self.temperature.reciprocal().clamp_max(-FLOOR)
+        return (distance * sharpness.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
 
 
 class _Widen(torch.autograd.Function):

@@ -4,65 +4,45 @@ State of the recursion: `taken`, the sum of the log(1 - p) so far, apart from th
 works in units of the temperature; here every step measures from its own largest item, (keys - key_m) + (taken -
 taken_m), which keeps the digits of items that contend far below the first maximum. That matters: below a temperature of
 about 0.5 a step multiplies the gap of two contending items by 1 - 1/temperature, and every rounding error with it.
-So the forward pass carries a bound of its own error, and rows that exceed the promise are done again with 32 digits.
+So both passes carry a bound of the error, and rows that exceed the promise are done again with 32 digits.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from khot.topk import _successive_exact
-from khot.topk._rows import ABSENT, FLOOR
+from khot.topk import _successive_precise
+from khot.topk._rows import ABSENT
+from khot.topk._successive_step import Step, reverse_step, step
 
 _UNIT = 2.0**-53
-_LARGEST = 1e200  # cotangents saturate here: times n it is still far from overflow
 _STABLE = 0.5  # from this temperature up, errors do not grow
 _COLDEST = 0.05  # accuracy is promised down to this temperature,
 _WIDEST = 50.0  # and, where errors grow, up to this range of the keys
-
-
-class Step(NamedTuple):
-    """One softmax of the recursion. A *head* is the one item of a row with p > 1/2, where there is one."""
-
-    p: Tensor  # (rows, n)
-    below: Tensor  # (rows, n), how far alpha / temperature lies below its maximum, <= 0
-    head: Tensor  # (rows, n) bool
-    log_others: Tensor  # (rows, 1), log of the total weight of all but the head, the head's weight being 1
-    log_left: Tensor  # (rows, n), log(1 - p)
-
-    @property
-    def left(self) -> Tensor:
-        """1 - p, to full relative precision."""
-        return torch.where(self.head, torch.sigmoid(self.log_others), 1 - self.p)
-
-    @property
-    def share(self) -> Tensor:
-        """Weight among the items other than the head, in rows that have one; 0 for the head."""
-        return torch.exp(self.below - self.log_others).masked_fill(self.head, 0)
+_GRADIENT_TOLERANCE = 1e-11  # error of the result up to which its gradient is trusted to three digits
 
 
 def forward(
     keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool, tolerance: float
 ) -> Tensor:
     """The k vectors (rows, steps, n) if `ordered`, or their sum (rows, n), within `tolerance` where it is promised."""
-    taken = torch.zeros_like(keys)
     total = keys.new_zeros(keys.shape[0], steps, keys.shape[1]) if ordered else torch.zeros_like(keys)
-    doubtful = _may_lose_digits(keys, present, temperature)
-    bound = _ErrorBound(taken, taken)
-    for j in range(steps):
-        step = _step(keys, taken, present, temperature)
+
+    def collect(j: int, now: Step) -> None:
         alive = (j < k).unsqueeze(-1)
         if ordered:
-            total[:, j] = step.p * alive
+            total[:, j] = now.p * alive
         else:
-            total += step.p * alive
-        taken = taken + step.log_left
-        if doubtful.any():
-            bound = bound.after(step, taken, temperature, alive)
-    redo = doubtful & (bound.result.amax(-1) > tolerance)
+            total.add_(now.p * alive)
+
+    redo = _run(keys, present, k, temperature, steps, collect) > tolerance
     if redo.any():
-        total[redo] = _successive_exact.forward(keys[redo], present[redo], k[redo], temperature[redo], steps, ordered)
+        vectors = [now.p for now in _successive_precise.run(keys[redo], present[redo], temperature[redo], steps)]
+        alive = (torch.arange(steps, device=k.device) < k[redo].unsqueeze(-1)).unsqueeze(-1)
+        precise = torch.stack(vectors, 1) * alive
+        total[redo] = precise if ordered else precise.sum(1)
     return total
 
 
@@ -73,45 +53,46 @@ def backward(
 
     The recursion runs again and keeps its states (steps x rows x n), so that nothing is held between the two passes.
     """
-    history = [torch.zeros_like(keys)]
-    for _ in range(steps - 1):
-        history.append(history[-1] + _step(keys, history[-1], present, temperature).log_left)
-    grad_keys, grad_temperature = torch.zeros_like(keys), torch.zeros_like(temperature)
+    states = [torch.zeros_like(keys)]
+    error = _run(keys, present, k, temperature, steps, lambda j, now: states.append(states[-1] + now.log_left))
+    grads = _sweep(lambda j: step(keys, states[j], present, temperature), k, temperature, grad, steps, ordered)
+    redo = error > _GRADIENT_TOLERANCE
+    if redo.any():
+        precise = list(_successive_precise.run(keys[redo], present[redo], temperature[redo], steps))
+        again = _sweep(precise.__getitem__, k[redo], temperature[redo], grad[redo], steps, ordered)
+        for result, better in zip(grads, again, strict=True):
+            result[redo] = better
+    return grads
+
+
+def _run(
+    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, collect: Callable[[int, Step], None]
+) -> Tensor:
+    """Hand every step to `collect`; returns a bound of the error of each row (rows,), 0 where errors do not grow."""
+    taken = torch.zeros_like(keys)
+    bound = _ErrorBound(taken, taken)
+    doubtful = _may_lose_digits(keys, present, temperature)
+    watch = bool(doubtful.any())
+    for j in range(steps):
+        now = step(keys, taken, present, temperature)
+        collect(j, now)
+        taken = taken + now.log_left
+        if watch:
+            bound = bound.after(now, taken, temperature, (j < k).unsqueeze(-1))
+    return bound.result.amax(-1) * doubtful
+
+
+def _sweep(
+    step_at: Callable[[int], Step], k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+) -> tuple[Tensor, Tensor]:
+    grad_keys, grad_temperature = torch.zeros_like(grad[:, 0] if ordered else grad), torch.zeros_like(temperature)
     for j in reversed(range(steps)):
-        step = _step(keys, history.pop(), present, temperature)
+        now = step_at(j)
         grad_p = (grad[:, j] if ordered else grad) * (j < k).unsqueeze(-1)
-        updated = _reverse_step(step, grad_p, grad_keys, temperature)
-        grad_temperature -= ((updated - grad_keys) * step.below.clamp_min(-1e100)).sum(-1)
+        updated = reverse_step(now, grad_p, grad_keys, temperature)
+        grad_temperature -= ((updated - grad_keys) * now.below.clamp_min(-1e100)).sum(-1)
         grad_keys = updated
     return grad_keys, grad_temperature
-
-
-def _step(keys: Tensor, taken: Tensor, present: Tensor, temperature: Tensor) -> Step:
-    alpha = (keys + taken).masked_fill(~present, ABSENT)
-    pivot = alpha.argmax(-1, keepdim=True)
-    gap = (keys - keys.gather(-1, pivot)) + (taken - taken.gather(-1, pivot))
-    below = (gap / temperature.unsqueeze(-1)).clamp(FLOOR, -FLOOR).masked_fill(~present, ABSENT)
-    below = (below - below.amax(-1, keepdim=True)).clamp_min(FLOOR)
-    weight = below.exp()
-    p = weight / weight.sum(-1, keepdim=True)
-    head = p > 0.5
-    # For the head, log(1 - p) is log(others) - log(others + 1): 1 - p itself has no digits left when p is close to 1.
-    # Where no item has p > 1/2, log1p serves all alike, so that equal keys stay exactly equal.
-    log_others = below.masked_fill(head, -torch.inf).logsumexp(-1, keepdim=True).clamp_min(FLOOR)
-    log_left = torch.where(head, log_others - log_others.exp().log1p(), torch.log1p(-p))
-    return Step(p, below, head, log_others, log_left)
-
-
-def _reverse_step(step: Step, grad_p: Tensor, grad_alpha: Tensor, temperature: Tensor) -> Tensor:
-    """Cotangent of alpha before the step, from those of p and of alpha after it. Nothing divides by 1 - p of a head."""
-    p, head = step.p, step.head
-    p_head, g_head, a_head = ((x * head).sum(-1, keepdim=True) for x in (p, grad_p, grad_alpha))
-    p_bar = torch.where(head, 0, grad_p - grad_alpha / (1 - p))
-    mean = (p * p_bar).sum(-1, keepdim=True)
-    at_rest = p * (p_bar - p_head * g_head - mean) + p_head * step.share * a_head
-    at_head = p_head * (step.left * g_head - a_head - mean)
-    change = torch.where(head, at_head, at_rest) / temperature.unsqueeze(-1)
-    return (grad_alpha + change).clamp(-_LARGEST, _LARGEST)
 
 
 def _may_lose_digits(keys: Tensor, present: Tensor, temperature: Tensor) -> Tensor:
@@ -126,14 +107,14 @@ class _ErrorBound(NamedTuple):
     alpha: Tensor
     result: Tensor
 
-    def after(self, step: Step, taken: Tensor, temperature: Tensor, alive: Tensor) -> "_ErrorBound":
-        """The bounds after a step: d alpha_i = d alpha_i (1 - p_i/t) + p_i/t (mean of d alpha over the others)."""
-        sharpness = step.p / temperature.unsqueeze(-1)
-        rounding = _UNIT * (step.below * temperature.unsqueeze(-1)).abs()
+    def after(self, now: Step, taken: Tensor, temperature: Tensor, alive: Tensor) -> "_ErrorBound":
+        """The bounds after a step; an error e of alpha becomes (1 - p/t) e + p/t (the mean of e over the others)."""
+        sharpness = now.p / temperature.unsqueeze(-1)
+        rounding = _UNIT * (now.below * temperature.unsqueeze(-1)).abs()
         here = self.alpha + rounding
-        spread = step.p * here
-        from_others = (spread.sum(-1, keepdim=True) - spread).clamp_min(0) / (1 - step.p).clamp_min(0.5)
-        from_others = torch.where(step.head, (step.share * here).sum(-1, keepdim=True), from_others)
-        result = self.result + (sharpness * step.left * (here + from_others) + 4 * _UNIT * step.p) * alive
+        spread = now.p * here
+        from_others = (spread.sum(-1, keepdim=True) - spread).clamp_min(0) / (1 - now.p).clamp_min(0.5)
+        from_others = torch.where(now.head, (now.share * here).sum(-1, keepdim=True), from_others)
+        result = self.result + (sharpness * now.left * (here + from_others) + 4 * _UNIT * now.p) * alive
         alpha = (1 - sharpness).abs() * self.alpha + sharpness * (rounding + from_others)
-        return _ErrorBound(alpha + _UNIT * (taken.abs() + 2 * step.log_left.abs()), result)
+        return _ErrorBound(alpha + _UNIT * (taken.abs() + 2 * now.log_left.abs()), result)

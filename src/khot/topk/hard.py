@@ -39,8 +39,10 @@ def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor
     topk_indices : the same choice as indices.
     """
     keys, count, steps = _checked(keys, k)
-    vectors = one_hots(keys, count, steps)
-    return vectors if ordered else vectors.sum(-2)
+    if ordered:
+        return one_hots(keys, count, steps)
+    order, chosen = _ranked(keys, count, steps)
+    return _or_nan(torch.zeros_like(keys.detach()).scatter(-1, order, chosen.to(keys.dtype)), keys)
 
 
 def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
@@ -74,16 +76,27 @@ def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
 def one_hots(keys: Tensor, k: Tensor, steps: int) -> Tensor:
     """One-hot vectors (..., steps, n) of the first k of each row; the arguments have been checked."""
     indices = _indices(keys, k, steps).unsqueeze(-1)
-    vectors = (indices == torch.arange(keys.shape[-1], device=keys.device)).to(keys.dtype)
-    if _checks.hidden(keys):
-        return vectors.masked_fill(~_checks.usable(keys.detach())[..., None, None], torch.nan)
-    return vectors
+    return _or_nan((indices == torch.arange(keys.shape[-1], device=keys.device)).to(keys.dtype), keys)
+
+
+def _or_nan(result: Tensor, keys: Tensor) -> Tensor:
+    """The result, NaN in rows that could not be refused for NaN or +inf."""
+    if not _checks.hidden(keys):
+        return result
+    sound = _checks.usable(keys.detach())
+    return result.masked_fill(~sound.reshape(*sound.shape, *[1] * (result.ndim - sound.ndim)), torch.nan)
 
 
 def _indices(keys: Tensor, k: Tensor, steps: int) -> Tensor:
-    values, indices = keys.detach().sort(dim=-1, descending=True, stable=True)
+    order, chosen = _ranked(keys, k, steps)
+    return order.masked_fill(~chosen, -1)
+
+
+def _ranked(keys: Tensor, k: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Indices of the `steps` largest keys, the largest first, and which of them a row of its own k takes."""
+    values, order = keys.detach().sort(dim=-1, descending=True, stable=True)
     chosen = (torch.arange(steps, device=keys.device) < k.unsqueeze(-1)) & (values[..., :steps] > -torch.inf)
-    return indices[..., :steps].masked_fill(~chosen, -1)
+    return order[..., :steps], chosen
 
 
 def _checked(keys: Tensor, k: int | Tensor) -> tuple[Tensor, Tensor, int]:

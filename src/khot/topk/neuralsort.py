@@ -71,6 +71,6 @@ def _distance_sums(rows: Rows, x: Tensor, present: Tensor) -> Tensor:
     totals = torch.nn.functional.pad(totals, (1, 0))  # totals[i]: sum of the i smallest
     sorted_values, values = ascending.detach(), x.detach().contiguous()
     below = torch.searchsorted(sorted_values, values, side="left")
-    up_to = torch.searchsorted(sorted_values, values, side="right").minimum(present)
+    up_to = torch.searchsorted(sorted_values, values, side="right")
     larger = totals.gather(-1, present) - totals.gather(-1, up_to)
     return (below - (present - up_to)) * x + larger - totals.gather(-1, below)

@@ -1,30 +1,27 @@
 """The recursion of the successive softmax with 32 digits, for the rows that amplify rounding errors."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from khot.topk import _double_double as dd
 from khot.topk._double_double import Pair
 from khot.topk._rows import FLOOR
+from khot.topk._successive_step import Step
 
 
-def forward(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool) -> Tensor:
-    """The k vectors (rows, steps, n) if `ordered`, or their sum (rows, n)."""
+def run(keys: Tensor, present: Tensor, temperature: Tensor, steps: int) -> Iterator[Step]:
+    """The steps, computed in pairs of float64 numbers and rounded to one."""
     taken = dd.pair(torch.zeros_like(keys))
-    vectors = []
-    for j in range(steps):
-        p, log_left = _step(keys, taken, present, temperature)
+    for _ in range(steps):
+        p, below, head, log_others, log_left = _step(keys, taken, present, temperature)
         taken = dd.add(taken, log_left)
-        alive = (j < k).unsqueeze(-1)
-        vectors.append(p.map(lambda part, alive=alive: part * alive))
-    if ordered:
-        return torch.stack([vector.value for vector in vectors], 1)
-    stacked = Pair(torch.stack([v.hi for v in vectors], -1), torch.stack([v.lo for v in vectors], -1))
-    return dd.total(stacked).value.squeeze(-1)
+        yield Step(p.value, below.value, head, log_others.value, log_left.value)
 
 
-def _step(keys: Tensor, taken: Pair, present: Tensor, temperature: Tensor) -> tuple[Pair, Pair]:
-    """p and log(1 - p)."""
+def _step(keys: Tensor, taken: Pair, present: Tensor, temperature: Tensor) -> tuple[Pair, Pair, Tensor, Pair, Pair]:
+    """The members of a `Step`, as pairs."""
     pivot = (keys + taken.hi).masked_fill(~present, -torch.inf).argmax(-1, keepdim=True)
     at_pivot = taken.map(lambda part: part.gather(-1, pivot))
     gap = dd.add(dd.two_sum(keys, -keys.gather(-1, pivot)), dd.subtract(taken, at_pivot))
@@ -39,7 +36,8 @@ def _step(keys: Tensor, taken: Pair, present: Tensor, temperature: Tensor) -> tu
     log_others = _log_sum_exp(Pair(below.hi.masked_fill(head, FLOOR), below.lo.masked_fill(head, 0)))
     log_all = dd.log(dd.add(dd.exp(log_others), ones.map(lambda part: part[..., :1])))
     log_head = dd.subtract(log_others, log_all)
-    return p, Pair(torch.where(head, log_head.hi, log_rest.hi), torch.where(head, log_head.lo, log_rest.lo))
+    log_left = Pair(torch.where(head, log_head.hi, log_rest.hi), torch.where(head, log_head.lo, log_rest.lo))
+    return p, below, head, log_others, log_left
 
 
 def _log_sum_exp(x: Pair) -> Pair:
