@@ -39,13 +39,13 @@ def test_one_step_is_a_softmax():
 
 
 def test_two_equal_leaders_far_above_the_rest_have_a_finite_gradient():
-    keys = torch.tensor([50.0, 50.0, *[0.0] * 98], dtype=torch.float64, requires_grad=True)
-    weights = torch.linspace(0, 1, 100, dtype=torch.float64)
-    (khot.successive_softmax(keys, 60, 0.05) * weights).sum().backward()
+    keys = torch.tensor([50.0, 50.0, *[0.0] * 58], dtype=torch.float64, requires_grad=True)
+    weights = torch.linspace(0, 1, 60, dtype=torch.float64)
+    (khot.successive_softmax(keys, 45, 0.05) * weights).sum().backward()
     assert keys.grad.isfinite().all()
     assert keys.grad.abs().max() > 1e50
     keys32 = keys.detach().float().requires_grad_()
-    (khot.successive_softmax(keys32, 60, 0.05) * weights).sum().backward()
+    (khot.successive_softmax(keys32, 45, 0.05) * weights).sum().backward()
     assert keys32.grad.abs().max() == torch.finfo(torch.float32).max
 
 
