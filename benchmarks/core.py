@@ -39,6 +39,15 @@ def seconds(function: Callable, keys: torch.Tensor, k: int, temperature: float) 
     return min(once() for _ in range(REPEATS))
 
 
+def exact_law(n: int, k: int) -> dict[str, float]:
+    """Inclusion probabilities with their gradient, in units of log_prob with its own."""
+    logits = torch.randn(1, n, generator=torch.Generator().manual_seed(0))
+    value = khot.Subset(logits, k).sample(generator=torch.Generator().manual_seed(1))
+    log_prob = seconds(lambda x, k, _: khot.Subset(x, k).log_prob(value), logits, k, 1.0)
+    inclusion = seconds(lambda x, k, _: khot.Subset(x, k).inclusion_probs, logits, k, 1.0)
+    return {"n": n, "k": k, "log_prob_seconds": log_prob, "inclusion_probs": round(inclusion / log_prob, 1)}
+
+
 def main() -> None:
     rows = []
     for batch, n, k, temperature in CASES:
@@ -47,10 +56,12 @@ def main() -> None:
         ratios = {f.__name__: round(seconds(f, keys, k, temperature) / loop, 2) for f in OPERATORS}
         rows.append({"batch": batch, "n": n, "k": k, "temperature": temperature, "textbook_seconds": loop, **ratios})
         print(f"{batch} x {n}, k = {k}, t = {temperature}: " + ", ".join(f"{name} {r}" for name, r in ratios.items()))
+    law = exact_law(1000, 50)
+    print(f"n = 1000, k = 50: inclusion_probs takes {law['inclusion_probs']} times as long as log_prob")
     machine = {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__}
     path = Path(__file__).parent / "results" / "core.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"machine": machine, "repeats": REPEATS, "rows": rows}, indent=2) + "\n")
+    path.write_text(json.dumps({"machine": machine, "repeats": REPEATS, "rows": rows, "exact": law}, indent=2) + "\n")
     print(f"wrote {path}")
 
 
