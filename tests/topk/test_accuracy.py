@@ -111,6 +111,16 @@ def test_the_two_gradient_oracles_agree():
     np.testing.assert_allclose(oracles.successive_gradient(keys, 3, 0.2, cotangent), by_differences, rtol=1e-12)
 
 
+@pytest.mark.parametrize("far", [1e4, 1e5, 1e6])
+@pytest.mark.parametrize("temperature", [0.7, 1.0, 5.0])
+def test_an_outlier_that_comes_back_keeps_its_digits(far: float, temperature: float):
+    """Taken once, its alpha is a difference of two large numbers, and it contends with the rest."""
+    keys = np.array([far, 0.1, 0.2, 0.7])
+    exact = oracles.successive_extended(keys, 3, temperature)
+    got = khot.successive_softmax(torch.from_numpy(keys), 3, temperature).numpy()
+    assert np.abs(got - exact).max() <= 1e-12
+
+
 @pytest.mark.parametrize("spread", [1e2, 1e3])
 def test_wide_rows_at_high_temperature(spread: float):
     keys = np.random.default_rng(0).uniform(-spread / 2, spread / 2, size=20)

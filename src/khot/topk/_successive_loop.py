@@ -96,9 +96,11 @@ def _sweep(
 
 
 def _may_lose_digits(keys: Tensor, present: Tensor, temperature: Tensor) -> Tensor:
-    """Rows (rows,) in which errors can grow and accuracy is promised all the same."""
+    """Rows (rows,) in which errors can grow, or begin large, and accuracy is promised all the same."""
     widest = keys.masked_fill(~present, ABSENT).amax(-1) - keys.masked_fill(~present, -ABSENT).amin(-1)
-    return (temperature < _STABLE) & (temperature >= _COLDEST) & (widest <= _WIDEST)
+    grow = (temperature < _STABLE) & (temperature >= _COLDEST) & (widest <= _WIDEST)
+    begin_large = (temperature >= _STABLE) & (widest > 1e3 * temperature) & (widest < 1e12)
+    return grow | begin_large
 
 
 class _ErrorBound(NamedTuple):

@@ -56,7 +56,7 @@ def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tenso
     - elsewhere the recursion amplifies every rounding error without bound; the result is non-negative, sums to k and
       is never NaN.
 
-    A float64 result is within max(1e-12, 1e-15 range/temperature) in the first two cases. Gradients are never NaN,
+    A float64 result is within 1e-12 in the first two cases, for a range up to 1e12. Gradients are never NaN,
     saturate where they overflow, and for temperature >= 0.05 and range <= 50 are within 1e-3 of the largest of their
     row, or 1e-10 of the cotangent where the whole gradient is smaller. Half-precision keys are computed in float64 and
     returned in their dtype.
