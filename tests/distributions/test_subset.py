@@ -55,8 +55,8 @@ def test_large_problems_agree_with_a_halved_step(monkeypatch: pytest.MonkeyPatch
     logits = torch.randn(n, generator=seeded(), dtype=F64)
     law = Subset(logits, k)
     value = law.sample(generator=seeded(1))
-    log_p, grid = law.log_prob(value), _race._grid
-    monkeypatch.setattr(_race, "_grid", lambda lead, refine: grid(lead, 2 * refine))
+    log_p, nodes = law.log_prob(value), _race._nodes
+    monkeypatch.setattr(_race, "_nodes", lambda start, end, intervals: nodes(start, end, 2 * intervals))
     torch.testing.assert_close(law.log_prob(value), log_p, rtol=0, atol=1e-9)
 
 

@@ -128,8 +128,8 @@ class _InclusionBackward(torch.autograd.Function):
 
 def _marginal(v: Tensor, k: int, certain: bool) -> Tensor:
     """-dG/dv (pairs, n), differentiable if v requires a gradient."""
-    rate = v.clamp_max(_FINISHED).exp()
     if certain:  # G = k - E[N]
+        rate = v.clamp_max(_FINISHED).exp()
         return rate * torch.exp(-rate)
     create_graph = v.requires_grad
     with torch.inference_mode(False), torch.enable_grad():

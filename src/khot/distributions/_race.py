@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 _DROP = 45.0  # log f is cut where it has fallen this far below its maximum
-_SLOW = -1000.0
-_FINEST = 256
+_SLOW = -1000.0  # a log-rate below it enters the probability as a factor of its own, to the last digit
+_FINEST = 256  # the first step is divided by this at the most
 _EARLY = -36.0  # below it, log(1 - exp(-e^v)) is v to the last digit
 
 
@@ -28,11 +28,12 @@ def log_win_probability(lead: Tensor) -> Tensor:
     agrees to six digits with that over all of them: the error is about squared by a halving, so that of the latter is
     then negligible.
     """
-    slow = lead.clamp_min(_SLOW)  # an item below that is there by a factor of its own: exp(lead - _SLOW)
+    slow = lead.clamp_min(_SLOW)
+    with torch.no_grad():
+        start, end, intervals = _window(slow)
     refine = 1
     while True:
-        with torch.no_grad():
-            nodes, step = _grid(slow, refine)
+        nodes, step = _nodes(start, end, intervals * refine)
         density = _log_density(slow, nodes)
         fine, coarse = density.logsumexp(-1) + step.log(), density[:, ::2].logsumexp(-1) + (2 * step).log()
         refine *= 2
@@ -40,8 +41,8 @@ def log_win_probability(lead: Tensor) -> Tensor:
             return fine + (lead - slow).sum(-1)
 
 
-def _grid(lead: Tensor, refine: int) -> tuple[Tensor, Tensor]:
-    """Nodes (rows, count), as many for all rows as the most demanding one needs, and their spacing (rows,)."""
+def _window(lead: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Where f begins and ends (rows,), and in how many steps, an even number, the most demanding row is crossed."""
     k = lead.shape[-1]
     peak = bisect(lambda z: _slope(lead, z) > 0, lead.new_zeros(len(lead)), math.log(k + 1))
     lowest = _log_density(lead, peak.unsqueeze(-1)).squeeze(-1) - _DROP
@@ -50,9 +51,13 @@ def _grid(lead: Tensor, refine: int) -> tuple[Tensor, Tensor]:
     end = bisect(lambda z: _log_density(lead, z.unsqueeze(-1)).squeeze(-1) > lowest, peak, 4.5)
     width = _curvature(lead, peak).rsqrt()
     intervals = int(((end - start) / (0.6 * width).clamp_max(0.25)).amax()) if len(lead) else 1
-    count = 1 + 2 * refine * (intervals // 2 + 1)
-    step = (end - start) / (count - 1)
-    return start.unsqueeze(-1) + step.unsqueeze(-1) * torch.arange(count, device=lead.device), step
+    return start, end, 2 * (intervals // 2 + 1)
+
+
+def _nodes(start: Tensor, end: Tensor, intervals: int) -> tuple[Tensor, Tensor]:
+    """Nodes (rows, intervals + 1) and their spacing (rows,)."""
+    step = (end - start) / intervals
+    return start.unsqueeze(-1) + step.unsqueeze(-1) * torch.arange(intervals + 1, device=start.device), step
 
 
 def bisect(left_of_root: Callable[[Tensor], Tensor], low: Tensor, length: float | Tensor) -> Tensor:
