@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from khot.distributions import OrderedSubset, RelaxedOrderedSubset, RelaxedSubset, Subset
     from khot.keys import gumbel_keys, reservoir_keys
     from khot.sampling import sample_subset
-    from khot.topk import capped_simplex, hard_topk, neuralsort, softsort, successive_softmax
+    from khot.topk import capped_simplex, hard_topk, neuralsort, softsort, successive_softmax, successive_softmax_at
 
 __all__ = [
     "OrderedSubset",
@@ -29,12 +29,20 @@ __all__ = [
     "schedules",
     "softsort",
     "successive_softmax",
+    "successive_softmax_at",
     "topk",
 ]
 
 _HOME = {
     "khot.keys": ["gumbel_keys", "reservoir_keys"],
-    "khot.topk": ["hard_topk", "successive_softmax", "neuralsort", "softsort", "capped_simplex"],
+    "khot.topk": [
+        "hard_topk",
+        "successive_softmax",
+        "successive_softmax_at",
+        "neuralsort",
+        "softsort",
+        "capped_simplex",
+    ],
     "khot.sampling": ["sample_subset"],
     "khot.distributions": ["Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset"],
 }

@@ -115,6 +115,25 @@ def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
     return k
 
 
+def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:
+    """Indices of items, -1 for none, of a given shape. Where values can't be read, a bad one counts as none."""
+    if not isinstance(index, Tensor) or index.dtype == torch.bool or index.is_floating_point() or index.is_complex():
+        got = index.dtype if isinstance(index, Tensor) else type(index).__name__
+        raise InvalidTypeError(f"index must be an integer tensor, but got {got}: convert it with .long()")
+    if index.shape != torch.Size(shape):
+        raise InvalidValueError(
+            f"index must have one item for each of the k vectors, shape {tuple(shape)}, but got shape "
+            f"{tuple(index.shape)}: pad it with -1 where a row has fewer"
+        )
+    bad = (index < -1) | (index >= n)
+    if holds(bad):
+        raise InvalidValueError(
+            f"index must lie between 0 and n - 1 = {n - 1}, or be -1 for none, but got {_where(bad, index)}: "
+            "look where it was made"
+        )
+    return index.long().masked_fill(bad, -1)
+
+
 def relaxation(value: Any) -> Any:
     """A relaxation: any callable."""
     if not callable(value):

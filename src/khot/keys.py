@@ -5,10 +5,12 @@ Each is an increasing function of the other, so with the same noise both rank th
 Xie & Ermon, 2019). The race behind it: item i finishes at time E_i / w_i, and the first k to finish win.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
-from khot import _checks
+from khot import _checks, kernels
 
 _SMALLEST = 2.0**-54  # stands in for a uniform draw of exactly zero, so that no key is infinite
 
@@ -40,19 +42,23 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
     >>> import torch
     >>> seed = torch.Generator().manual_seed(0)
     >>> gumbel_keys(torch.tensor([0.1, 0.2, 0.7]).log(), seed)
-    tensor([-3.5577, -1.8168,  0.1294])
+    tensor([-2.5367, -0.4725,  0.5180])
 
     Notes
     -----
-    The noise is built from 53 random bits in float64 and rounded once, so its largest values, which decide the top k,
+    The noise is built from 52 random bits in float64 and rounded once, so its largest values, which decide the top k,
     keep ten digits even among a million items. (A float32 uniform has 24 bits: there its largest draws tie.)
+
+    On the CPU it comes from a counter-based generator (Threefry) whose key is drawn from `generator`: a seed fixes the
+    sample, whatever the number of threads. Other devices, compiled and vmapped code, and installations without Numba
+    use torch's own generator, which makes other numbers of the same seed.
 
     References
     ----------
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Algorithm 2.
     """
     logits = _checks.logits(logits)
-    return logits - _exponential(logits, generator).log().to(_key_dtype(logits))
+    return logits + _noise(logits, generator, _key_dtype(logits))
 
 
 def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -83,7 +89,7 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
     >>> import torch
     >>> seed = torch.Generator().manual_seed(0)
     >>> reservoir_keys(torch.tensor([0.1, 0.2, 0.7]), seed)
-    tensor([-35.0833,  -6.1519,  -0.8786])
+    tensor([-12.6378,  -1.6040,  -0.5957])
 
     References
     ----------
@@ -92,15 +98,34 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
     weights = _checks.weights(weights)
     dtype = _key_dtype(weights)
     absent = weights == 0
-    keys = -_exponential(weights, generator) / weights.double().masked_fill(absent, 1)
+    keys = -_noise(weights, generator, None) / weights.double().masked_fill(absent, 1)
     return keys.clamp_min(torch.finfo(dtype).min).masked_fill(absent, -torch.inf).to(dtype)
 
 
-def _exponential(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draws of -log u in float64, precise in relative terms near 0, never 0 and never infinite."""
+def _noise(like: Tensor, generator: torch.Generator | None, gumbel: torch.dtype | None) -> Tensor:
+    """Standard exponential draws E in float64, never 0 and never infinite, or the Gumbel draws -log E in a dtype."""
     _checks.generator(generator)
+    if like.device.type == "cpu" and kernels.AVAILABLE:
+        seed = torch.randint(2**63 - 1, (2,), generator=generator)
+        if not _checks.hidden(like, seed):
+            return _counted_noise(seed, like.shape, gumbel or torch.float64, gumbel is not None)
     uniform = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
-    return -torch.log1p(-uniform.clamp_min(_SMALLEST))
+    exponential = -torch.log1p(-uniform.clamp_min(_SMALLEST))
+    return exponential if gumbel is None else -exponential.log().to(gumbel)
+
+
+@torch.library.custom_op("khot::noise", mutates_args=())
+def _counted_noise(seed: Tensor, shape: list[int], dtype: torch.dtype, gumbel: bool) -> Tensor:
+    from khot.kernels import noise
+
+    result = torch.empty(math.prod(shape), dtype=dtype)
+    (noise.gumbel if gumbel else noise.exponential)(tuple(seed.tolist()), result.numpy())
+    return result.reshape(shape)
+
+
+@_counted_noise.register_fake
+def _(seed: Tensor, shape: list[int], dtype: torch.dtype, gumbel: bool) -> Tensor:
+    return torch.empty(shape, dtype=dtype)
 
 
 def _key_dtype(like: Tensor) -> torch.dtype:

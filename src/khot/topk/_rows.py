@@ -61,8 +61,8 @@ def _widen(x: Tensor) -> Tensor:
     return _Widen.apply(x)  # pyright: ignore[reportReturnType]
 
 
-def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
-    """Check the arguments of a relaxation and bring them to one form."""
+def check(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """The arguments of a relaxation, checked: keys, k and temperature (float64) with one entry a row, the largest k."""
     keys = _checks.logits(keys, "keys")
     batch = keys.shape[:-1]
     k = _checks.count(k, keys.shape[-1], batch)
@@ -74,6 +74,12 @@ def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
     if _checks.hidden(keys, original):  # a row that could not be refused becomes NaN
         sound = _checks.usable(keys.detach()) & (temperature > 0) & (temperature < torch.inf)
         temperature = torch.where(sound, temperature, torch.nan)
+    return keys, k, temperature, steps
+
+
+def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
+    """Check the arguments of a relaxation and bring them to the form in which its formula needs them."""
+    keys, k, temperature, steps = check(keys, k, temperature)
     keys = keys.contiguous()
     present = keys != -torch.inf
     widened = _widen(keys.masked_fill(~present, 0))

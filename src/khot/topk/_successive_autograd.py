@@ -11,55 +11,67 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
+from khot import _checks
 from khot.errors import NotAvailableError
-from khot.topk import _successive_loop
-from khot.topk._rows import Rows
-
-_TOLERANCE_32 = 1e-6  # of the result, before it is rounded to float32 or less
-_TOLERANCE_64 = 5e-13
+from khot.topk import _successive_rows
+from khot.topk._successive_modes import ENTRIES, table_shape
 
 
-def successive(rows: Rows, ordered: bool) -> Tensor:
-    """Relaxed one-hot vectors (..., steps, n), or their sum (..., n), in float64; short rows come back as zeros."""
-    *batch, n = rows.keys.shape
+def successive(keys: Tensor, k: Tensor, temperature: Tensor, steps: int, mode: int, at: Tensor | None = None) -> Tensor:
+    """What `mode` asks for, of checked keys (..., n) with k and temperature (...), and items `at` (..., steps)."""
+    *batch, n = keys.shape
     count = math.prod(batch)
-    result: Any = _Forward.apply(
-        rows.keys.reshape(count, n),
-        (rows.present | rows.short.unsqueeze(-1)).reshape(count, n),
-        torch.where(rows.short, 0, rows.k).reshape(count),
-        rows.temperature.reshape(count),
-        rows.steps,
-        ordered,
-        _TOLERANCE_64 if rows.original.dtype == torch.float64 else _TOLERANCE_32,
+    items = k.new_empty(count, 0) if at is None else at.reshape(count, steps)
+    keep = _checks.hidden(keys, temperature) or (
+        torch.is_grad_enabled() and (keys.requires_grad or temperature.requires_grad)
     )
-    return result.reshape(*batch, *result.shape[1:])
+    arguments = keys.reshape(count, n), k.reshape(count), temperature.reshape(count), items
+    result: Any = _Forward.apply(*arguments, steps, mode, keep)
+    shape = (steps,) if mode == ENTRIES else result[0].shape[1:]
+    return result[0].reshape(*batch, *shape)
 
 
 @torch.library.custom_op("khot::successive_forward", mutates_args=())
 def _forward(
-    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool, tolerance: float
-) -> Tensor:
-    return _successive_loop.forward(keys, present, k, temperature, steps, ordered, tolerance)
+    keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
+) -> tuple[Tensor, Tensor]:
+    return _successive_rows.forward(keys, k, temperature, at, steps, mode, keep)
 
 
 @_forward.register_fake
 def _(
-    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool, tolerance: float
-) -> Tensor:
-    rows, n = keys.shape
-    return keys.new_empty(rows, steps, n) if ordered else keys.new_empty(rows, n)
+    keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
+) -> tuple[Tensor, Tensor]:
+    state = keys.new_empty(keys.shape[0], _successive_rows.state_size(keys, steps, keep), dtype=torch.float64)
+    return keys.new_empty(table_shape(keys, steps, mode)), state
 
 
 @torch.library.custom_op("khot::successive_backward", mutates_args=())
 def _backward(
-    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+    keys: Tensor,
+    k: Tensor,
+    temperature: Tensor,
+    at: Tensor,
+    state: Tensor,
+    grad: Tensor,
+    steps: int,
+    mode: int,
+    in_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    return _successive_loop.backward(keys, present, k, temperature, grad, steps, ordered)
+    return _successive_rows.backward(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
 
 
 @_backward.register_fake
 def _(
-    keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+    keys: Tensor,
+    k: Tensor,
+    temperature: Tensor,
+    at: Tensor,
+    state: Tensor,
+    grad: Tensor,
+    steps: int,
+    mode: int,
+    in_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     return torch.empty_like(keys), torch.empty_like(temperature)
 
@@ -67,31 +79,44 @@ def _(
 class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, steps: int, ordered: bool, tolerance: float
-    ) -> Tensor:
-        return _forward(keys, present, k, temperature, steps, ordered, tolerance)
+        keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
+    ) -> tuple[Tensor, Tensor]:
+        return _forward(keys, k, temperature, at, steps, mode, keep)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.steps, ctx.ordered, _ = inputs
-        ctx.save_for_backward(*tensors)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        *tensors, ctx.steps, ctx.mode, _ = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*tensors, output[1])
+        ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        grad_keys, grad_temperature = _Backward.apply(*ctx.saved_tensors, grad, ctx.steps, ctx.ordered)  # pyright: ignore[reportGeneralTypeIssues]
-        return grad_keys, None, None, grad_temperature, None, None, None
+    def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if grad is None:
+            return (None,) * 7
+        arguments = *ctx.saved_tensors, grad, ctx.steps, ctx.mode, ctx.needs_input_grad[2]
+        grad_keys, grad_temperature = _Backward.apply(*arguments)  # pyright: ignore[reportGeneralTypeIssues]
+        return grad_keys, None, grad_temperature, None, None, None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
-        return _with_mapped_rows(_Forward, info.batch_size, in_dims, args), 0
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
+        return _with_mapped_rows(_Forward, info.batch_size, in_dims, args), (0, 0)
 
 
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor, grad: Tensor, steps: int, ordered: bool
+        keys: Tensor,
+        k: Tensor,
+        temperature: Tensor,
+        at: Tensor,
+        state: Tensor,
+        grad: Tensor,
+        steps: int,
+        mode: int,
+        in_temperature: bool,
     ) -> tuple[Tensor, Tensor]:
-        return _backward(keys, present, k, temperature, grad, steps, ordered)
+        return _backward(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -116,8 +141,6 @@ def _with_mapped_rows(function: Any, size: int, in_dims: tuple[int | None, ...],
     results = function.apply(
         *[arg.reshape(size * rows, *arg.shape[2:]) if isinstance(arg, Tensor) else arg for arg in lifted]
     )
-    if isinstance(results, Tensor):
-        return results.reshape(size, rows, *results.shape[1:])
     return tuple(result.reshape(size, rows, *result.shape[1:]) for result in results)
 
 

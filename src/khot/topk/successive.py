@@ -2,8 +2,10 @@
 
 from torch import Tensor
 
-from khot.topk._rows import finish_sum, finish_vectors, prepare
+from khot import _checks
+from khot.topk._rows import check
 from khot.topk._successive_autograd import successive
+from khot.topk._successive_modes import ENTRIES, SUM, VECTORS
 
 
 def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False) -> Tensor:
@@ -58,13 +60,65 @@ def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tenso
 
     A float64 result is within 1e-12 in the first two cases, for a range up to 1e12. Gradients are never NaN,
     saturate where they overflow, and for temperature >= 0.05 and range <= 50 are within 1e-3 of the largest of their
-    row, or 1e-10 of the cotangent where the whole gradient is smaller. Half-precision keys are computed in float64 and
-    returned in their dtype.
+    row, or 1e-10 of the cotangent where the whole gradient is smaller. Half-precision keys are computed in float32 or
+    float64 and returned in their dtype.
+
+    Cost O(n + k^2) in time and memory, not O(k n): only the 2k largest items go through the recursion one by one. All
+    the others follow one smooth function of their key, which is computed at 4 or 8 nodes and interpolated; where that
+    cannot be trusted, and where k is more than n / 8, all items go one by one. On the CPU the loops are compiled by
+    Numba at the first call, which takes a while, and kept on disk.
 
     References
     ----------
     Plötz & Roth, "Neural nearest neighbors networks", NeurIPS 2018; Xie & Ermon, 2019, Section 3.3.
     """
-    rows = prepare(keys, k, temperature)
-    result = successive(rows, ordered)
-    return finish_vectors(result, rows, ordered) if ordered else finish_sum(result, rows)
+    keys, count, temperature, steps = check(keys, k, temperature)
+    return successive(keys, count, temperature, steps, VECTORS if ordered else SUM)
+
+
+def successive_softmax_at(keys: Tensor, k: int | Tensor, temperature: float | Tensor, index: Tensor) -> Tensor:
+    """Single entries of the k relaxed one-hot vectors, without the vectors.
+
+    The j-th entry is that of the j-th vector p of ``successive_softmax(keys, k, temperature, ordered=True)`` at the
+    item ``index[..., j]``: the relaxed probability that this item is drawn in the j-th place.
+
+    Parameters
+    ----------
+    keys, k, temperature
+        As for `successive_softmax`.
+    index : integer Tensor, shape (..., max k)
+        An item for each vector; -1 for none, as `topk_indices` pads.
+
+    Returns
+    -------
+    Tensor, shape (..., max k)
+        In the dtype of the keys; 0 where the index is -1 and beyond a row's own k.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        As `successive_softmax` does, and for indices out of range.
+    NotAvailableError
+        When it is differentiated twice.
+
+    Examples
+    --------
+    >>> import torch
+    >>> keys = torch.tensor([1.0, 3.0, 2.0, 0.5])
+    >>> successive_softmax_at(keys, 2, 0.5, torch.tensor([1, 2]))
+    tensor([0.8618, 0.7082])
+    >>> successive_softmax(keys, 2, 0.5, ordered=True)
+    tensor([[0.0158, 0.8618, 0.1166, 0.0058],
+            [0.1190, 0.1281, 0.7082, 0.0447]])
+
+    Notes
+    -----
+    Accuracy and cost are those of `successive_softmax`.
+
+    References
+    ----------
+    Xie & Ermon, 2019, Section 4.3 (stochastic neighbour embedding).
+    """
+    keys, count, temperature, steps = check(keys, k, temperature)
+    index = _checks.items(index, keys.shape[-1], (*keys.shape[:-1], steps))
+    return successive(keys, count, temperature, steps, ENTRIES, index)

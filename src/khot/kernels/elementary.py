@@ -1,0 +1,124 @@
+"""Exponentials and logarithms that LLVM can vectorise, and the flags under which it may.
+
+`np.exp` in a Numba loop is a call of the C library per element. These are polynomials without branches.
+"""
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+EXACT = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
+"""For arithmetic whose order matters."""
+
+REORDER = {**EXACT, "fastmath": {"contract", "reassoc", "nsz"}}
+"""For sums, which may be taken in the order of the vector lanes."""
+
+NO_NAN = {**REORDER, "fastmath": {"contract", "reassoc", "nsz", "nnan"}}
+"""For maxima, which LLVM vectorises only so. With a NaN among the numbers the result is any number."""
+
+_ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding them rounds to a whole number, in the lowest bits
+_BITS_OF_ROUND_64 = int(np.float64(_ROUND_64).view(np.int64))
+_BITS_OF_ROOT_HALF = int(np.float64(0.5**0.5).view(np.int64))
+
+
+@njit(**EXACT)
+def exp32(x):
+    """e^x for float32 x <= 0, to 1e-7; exactly 1 at 0 and exactly 0 below -87."""
+    low = np.float32(-87.0)
+    y = x if x > low else low
+    shifted = y * np.float32(1.4426950408889634) + np.float32(_ROUND_32)
+    whole = shifted - np.float32(_ROUND_32)
+    r = y - whole * np.float32(0.693359375)
+    r = r + whole * np.float32(2.12194440e-4)
+    p = np.float32(1.9875691500e-4)
+    p = p * r + np.float32(1.3981999507e-3)
+    p = p * r + np.float32(8.3334519073e-3)
+    p = p * r + np.float32(4.1665795894e-2)
+    p = p * r + np.float32(1.6666665459e-1)
+    p = p * r + np.float32(5.0000001201e-1)
+    p = (p * r) * r + r + np.float32(1.0)
+    power = np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
+    result = p * power
+    return result if x > low else np.float32(0.0)
+
+
+@njit(**EXACT)
+def exp64(x):
+    """e^x for x <= 0, to 2 units in the last place; exactly 1 at 0 and exactly 0 below -708."""
+    low = -708.0
+    y = x if x > low else low
+    shifted = y * 1.4426950408889634 + _ROUND_64
+    whole = shifted - _ROUND_64
+    r = y - whole * 0.693147180369123816490
+    r = r - whole * 1.90821492927058770002e-10
+    p = 2.0911236630261544486e-9
+    p = p * r + 2.5100385495510319078e-8
+    p = p * r + 2.7557282969549952704e-7
+    p = p * r + 2.7557268459997064772e-6
+    p = p * r + 2.4801587317144498984e-5
+    p = p * r + 1.9841269863053616878e-4
+    p = p * r + 1.3888888888886552517e-3
+    p = p * r + 8.3333333333300618325e-3
+    p = p * r + 4.1666666666666667228e-2
+    p = p * r + 0.16666666666666667453
+    p = p * r + 0.5
+    p = (p * r) * r + r + 1.0
+    power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+    result = p * power
+    return result if x > low else 0.0
+
+
+@njit(**EXACT)
+def _twice_atanh(z):
+    """2 atanh(z) for |z| <= 1/3."""
+    y = z * z
+    a = 0.078157673537156122424
+    a = a * y + 0.037458197303366327858
+    a = a * y + 0.054226455163899063845
+    a = a * y + 0.058671325896882965569
+    a = a * y + 0.066675898307578551355
+    a = a * y + 0.076922719588765822666
+    a = a * y + 0.090909099496339794875
+    a = a * y + 0.11111111099108056259
+    a = a * y + 0.14285714285800132131
+    a = a * y + 0.19999999999999760999
+    a = a * y + 0.33333333333333333443
+    double = z + z
+    return double + double * (y * a)
+
+
+@njit(**EXACT)
+def log1m(p):
+    """log(1 - p) for 0 <= p <= 1/2, to 2 units in the last place."""
+    return _twice_atanh(-p / (2.0 - p))
+
+
+@njit(**EXACT)
+def log64(x):
+    """log x for a normal x > 0, to 2 units in the last place, also close to 1."""
+    bits = np.float64(x).view(np.int64)
+    exponent = (bits - _BITS_OF_ROOT_HALF) >> 52
+    f = np.int64(bits - (exponent << 52)).view(np.float64) - 1.0
+    whole = np.int64(exponent + _BITS_OF_ROUND_64).view(np.float64) - _ROUND_64
+    return whole * 0.693147180369123816490 + (_twice_atanh(f / (2.0 + f)) + whole * 1.90821492927058770002e-10)
+
+
+@njit(**NO_NAN)
+def largest(x):
+    """The largest of an array, -inf of none."""
+    top = x.dtype.type(-np.inf)
+    for i in range(x.shape[0]):
+        top = x[i] if x[i] > top else top
+    return top
+
+
+def exponential(x):
+    """exp32 or exp64, by the type of x."""
+    raise TypeError("only for compiled code")
+
+
+@overload(exponential, jit_options=EXACT)  # pyright: ignore[reportArgumentType]
+def _exponential(x):
+    if x == types.float32:
+        return lambda x: exp32(x)
+    return lambda x: exp64(x)

@@ -1,0 +1,69 @@
+"""Work over a few threads, for kernels that release the GIL.
+
+Numba's own `prange` does not survive both forks and threads. This is a thread pool that is forgotten after a fork, with
+as many threads as torch uses, the calling one included.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+_SMALL = 50_000  # units of work, of some nanoseconds each, that one thread does faster than two
+_pool: ThreadPoolExecutor | None = None
+
+
+def _forget() -> None:
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork either
+    os.register_at_fork(after_in_child=_forget)
+
+
+def threads() -> int:
+    """How many threads work at once."""
+    return torch.get_num_threads()
+
+
+def blocks(size: int, work: int, most: int = 2**62) -> list[slice]:
+    """Cut range(size) into blocks of at most `most`: a few for each thread, or one if all work together is small.
+
+    `work` is about what one member of the range costs.
+    """
+    workers = min(threads(), size)
+    parts = 1 if workers <= 1 or size * work < _SMALL else 4 * workers
+    step = max(1, min(-(-size // parts), most))
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+def each(function: Callable[[T], None], items: Sequence[T]) -> None:
+    """Call the function with each of the items, over the threads; returns when all are done."""
+    global _pool
+    workers = min(threads(), len(items))
+    if workers <= 1:
+        for item in items:
+            function(item)
+        return
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="khot")
+    turns = count()
+
+    def drain() -> None:
+        while (turn := next(turns)) < len(items):
+            function(items[turn])
+
+    helpers = [_pool.submit(drain) for _ in range(workers - 1)]
+    try:
+        drain()
+    finally:
+        running = [helper for helper in helpers if not helper.cancel()]
+        wait(running)
+    for helper in running:
+        helper.result()

@@ -1,0 +1,109 @@
+"""The successive softmax of tables of rows on the CPU, as functions of NumPy arrays, over all cores.
+
+Rows go to the threads in blocks; a few very long rows go one after the other, each over all threads. The result of a
+row does not depend on either, nor on its neighbours.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from khot.kernels import long_rows, pool, rows
+from khot.kernels.elementary import EXACT
+from khot.kernels.rows import SHORT, SUM
+
+__all__ = ["SHORT", "backward", "forward", "room"]
+
+_ITEMS = 2**20  # in a block, at most, so that its float64 copy is small
+
+
+@njit(**EXACT)
+def _forward(keys, k, t, mode, at, out, state, paths):
+    for b in range(keys.shape[0]):
+        paths[b] = rows.forward_row(keys[b], k[b], t[b], mode, at[b], out[b], state[b])
+
+
+@njit(**EXACT)
+def _backward(keys, k, t, mode, at, g, want_t, state, out, grad_t):
+    for b in range(keys.shape[0]):
+        grad_t[b] = rows.backward_row(keys[b], k[b], t[b], mode, at[b], g[b], want_t, out[b], state[b])
+
+
+def room(n: int, steps: int) -> int:
+    """Numbers a row that `forward` leaves for `backward`."""
+    return rows.state_size(n, steps)
+
+
+def forward(
+    keys: np.ndarray, k: np.ndarray, t: np.ndarray, mode: int, at: np.ndarray, out: np.ndarray, state: np.ndarray
+) -> np.ndarray:
+    """Fill the tables `out` (rows, ., .) of all rows, see `khot.kernels.rows`; returns the path (rows,) each one took.
+
+    Keys (rows, n) and out are float32 or float64 and contiguous; k (rows,) and at (rows, max k, or 0 without entries)
+    are int64; t (rows,) and state (rows, `room`, or 0 if no backward will follow) are float64.
+    """
+    paths = np.empty(len(keys), np.int64)
+
+    def block(part: slice | np.ndarray, dtype: type, alone: bool) -> None:
+        wide, result = keys[part].astype(dtype, copy=False), _target(out, part, dtype)
+        kept, taken = _target(state, part, np.float64), _target(paths, part, np.int64)
+        if alone and mode == SUM:
+            taken[0] = long_rows.forward(wide[0], k[part][0], t[part][0], result[0], kept[0])
+        else:
+            _forward(wide, k[part], t[part], mode, at[part], result, kept, taken)
+        out[part], state[part], paths[part] = result, kept, taken
+
+    _run(block, keys, k, t, 1)
+    return paths
+
+
+def backward(
+    keys: np.ndarray,
+    k: np.ndarray,
+    t: np.ndarray,
+    mode: int,
+    at: np.ndarray,
+    g: np.ndarray,
+    state: np.ndarray,
+    want_t: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients in the keys (rows, n) and, if wanted, in t (rows,), for the cotangent g of the tables."""
+    out, grad_t = np.empty_like(keys), np.empty(len(keys))
+    most = np.finfo(keys.dtype).max
+
+    def block(part: slice | np.ndarray, dtype: type, alone: bool) -> None:
+        wide, given = keys[part].astype(dtype, copy=False), g[part].astype(dtype, copy=False)
+        result, in_t = _target(out, part, dtype), _target(grad_t, part, np.float64)
+        if alone and mode == SUM and not want_t:
+            in_t[0] = long_rows.backward(wide[0], k[part][0], t[part][0], given[0], result[0], state[part][0])
+        else:
+            _backward(wide, k[part], t[part], mode, at[part], given, want_t, state[part], result, in_t)
+        out[part], grad_t[part] = result if dtype == out.dtype else np.clip(result, -most, most), in_t
+
+    _run(block, keys, k, t, 2)
+    return out, grad_t
+
+
+def _run(block: Callable[..., None], keys: np.ndarray, k: np.ndarray, t: np.ndarray, cost: int) -> None:
+    """Call `block` with parts of the rows, the dtype to compute them in, and whether it is a single row alone."""
+    count, n = keys.shape
+    steps = int(k.max(initial=0))
+    work = cost * (n + steps * min(n, rows.ACTIVE * steps))
+    cold = np.full(count, True) if keys.dtype == np.float64 else t < rows.COLD
+    if long_rows.worthwhile(count, n):
+        for b in range(count):
+            block(slice(b, b + 1), np.float64 if cold[b] else np.float32, True)
+        return
+    tasks: list[tuple[slice | np.ndarray, type]] = []
+    for chosen, dtype in ((cold, np.float64), (~cold, np.float32)):
+        members = np.flatnonzero(chosen)
+        parts = pool.blocks(len(members), work, max(1, _ITEMS // n))
+        tasks += [(part if len(members) == count else members[part], dtype) for part in parts]
+    pool.each(lambda task: block(*task, False), tasks)
+
+
+def _target(out: np.ndarray, part: slice | np.ndarray, dtype: type) -> np.ndarray:
+    """Some rows of `out` themselves, to write in, or a stand-in for them."""
+    in_place = isinstance(part, slice) and out.dtype == dtype
+    return out[part] if in_place else np.empty_like(out[part], dtype)

@@ -1,0 +1,31 @@
+"""What can be asked of the successive softmax of a table of rows, and what is the same for every way to compute it."""
+
+import torch
+from torch import Tensor
+
+from khot.topk.hard import one_hots
+
+SUM, VECTORS, ENTRIES = 0, 1, 2
+"""The k-hot vector (rows, n), the k vectors (rows, steps, n), their entries at given items (rows, steps)."""
+
+
+def table_shape(keys: Tensor, steps: int, mode: int) -> tuple[int, ...]:
+    """Shape of the result for keys (rows, n)."""
+    rows, n = keys.shape
+    return {SUM: (rows, n), VECTORS: (rows, steps, n), ENTRIES: (rows, steps)}[mode]
+
+
+def exact_table(keys: Tensor, k: Tensor, at: Tensor, steps: int, mode: int) -> Tensor:
+    """The result for rows with fewer than k present items: they are taken one by one, the largest first."""
+    vectors = one_hots(keys, k, steps)
+    if mode == SUM:
+        return vectors.sum(1)
+    if mode == VECTORS:
+        return vectors
+    return vectors.gather(-1, at.clamp_min(0).unsqueeze(-1)).squeeze(-1) * (at >= 0)
+
+
+def narrow(grad: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient in a dtype, saturated at its largest number."""
+    largest = torch.finfo(dtype).max
+    return grad.clamp(-largest, largest).to(dtype)
