@@ -15,6 +15,7 @@ import torch
 T = TypeVar("T")
 
 _SMALL = 50_000  # units of work, of some nanoseconds each, that one thread does faster than two
+_BLOCK = 100_000  # units of work in a block, at least, once every thread has one
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -38,7 +39,7 @@ def blocks(size: int, work: int, most: int = 2**62) -> list[slice]:
     `work` is about what one member of the range costs.
     """
     workers = min(threads(), size)
-    parts = 1 if workers <= 1 or size * work < _SMALL else 4 * workers
+    parts = 1 if workers <= 1 or size * work < _SMALL else min(max(workers, size * work // _BLOCK), 4 * workers)
     step = max(1, min(-(-size // parts), most))
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 

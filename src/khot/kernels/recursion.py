@@ -111,10 +111,10 @@ def _take(weights, to_p, taken, result):
 def forward(keys, many, active, threshold, k, t, unit, rough, tolerance, promise, steps, result):
     """Run k steps on the keys (M,): the `active` ones, then those of nodes, t log u above the threshold.
 
-    Fills the steps and adds all p to result (M,). Returns TRUNCATED as soon as an entry at a node exceeds `tolerance` t,
-    beyond which the nodes do not stand for the passive items; INEXACT if rounding errors, in multiples of `unit`, and
-    the relative error `rough` of how many items a node stands for may have grown beyond `promise` (0: they cannot); or
-    FINE.
+    Fills the steps and adds all p to result (M,). Returns TRUNCATED as soon as an entry at a node over t is above the
+    `tolerance`, beyond which the nodes do not stand for the passive items; INEXACT if rounding errors, in multiples of
+    `unit`, and the relative error `rough` of how many items a node stands for may have grown beyond `promise` (0: they
+    cannot); or FINE.
     """
     size = keys.shape[0]
     s = sharpness(t)

@@ -15,6 +15,7 @@ from khot.kernels.rows import SHORT, SUM
 
 __all__ = ["SHORT", "backward", "forward", "room"]
 
+_EVERY_ROW = 500  # work on any row, in units of the work on an item
 _ITEMS = 2**20  # in a block, at most, so that its float64 copy is small
 
 
@@ -89,7 +90,7 @@ def _run(block: Callable[..., None], keys: np.ndarray, k: np.ndarray, t: np.ndar
     """Call `block` with parts of the rows, the dtype to compute them in, and whether it is a single row alone."""
     count, n = keys.shape
     steps = int(k.max(initial=0))
-    work = cost * (n + steps * min(n, rows.ACTIVE * steps))
+    work = cost * (_EVERY_ROW + n + 3 * steps * min(n, rows.ACTIVE * steps))
     cold = np.full(count, True) if keys.dtype == np.float64 else t < rows.COLD
     if long_rows.worthwhile(count, n):
         for b in range(count):

@@ -68,10 +68,12 @@ def check(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[T
     k = _checks.count(k, keys.shape[-1], batch)
     temperature = _checks.temperature(temperature, batch)
     k, steps = per_row(k, keys)
-    if not isinstance(temperature, Tensor):
-        temperature = torch.tensor(temperature, dtype=torch.float64, device=keys.device)
-    original, temperature = temperature, _widen(temperature.to(keys.device)).expand(batch)
-    if _checks.hidden(keys, original):  # a row that could not be refused becomes NaN
+    hidden = _checks.hidden(keys, temperature)
+    if isinstance(temperature, Tensor):
+        temperature = _widen(temperature.to(keys.device)).expand(batch)
+    else:
+        temperature = torch.full(batch, temperature, dtype=torch.float64, device=keys.device)
+    if hidden:  # a row that could not be refused becomes NaN
         sound = _checks.usable(keys.detach()) & (temperature > 0) & (temperature < torch.inf)
         temperature = torch.where(sound, temperature, torch.nan)
     return keys, k, temperature, steps

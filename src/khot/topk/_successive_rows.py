@@ -41,7 +41,7 @@ def forward(
         arrays = (x.contiguous().numpy() for x in (wide, k, temperature))
         paths = loops.forward(*arrays, mode, at.contiguous().numpy(), table.numpy(), state.numpy())
         short = torch.from_numpy(paths == loops.SHORT)
-    if short.any():
+    if bool(short.any()):
         out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
     return out.to(keys.dtype), state
 
@@ -68,7 +68,7 @@ def backward(
     more = (x.contiguous().numpy() for x in (at, table, state))
     results = loops.backward(*arrays, mode, *more, in_temperature)
     grad_keys, grad_temperature = (torch.from_numpy(x) for x in results)
-    return narrow(grad_keys, keys.dtype), grad_temperature
+    return grad_keys if grad_keys.dtype == keys.dtype else narrow(grad_keys, keys.dtype), grad_temperature
 
 
 def state_size(keys: Tensor, steps: int, keep: bool) -> int:

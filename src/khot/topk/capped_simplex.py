@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from khot.topk._rows import ABSENT, finish_sum, prepare
+from khot import kernels
+from khot.topk._rows import ABSENT, FLOOR, finish_sum, prepare
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
 _HALVINGS = 64  # the bracket of the threshold shrinks below the spacing of float64 numbers
@@ -53,15 +54,9 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
     Amos, Koltun & Kolter, "The limited multi-label projection layer", 2019.
     """
     rows = prepare(keys, k, temperature)
-    x = rows.scaled(origin=_last_inside(rows.keys.detach(), rows.present, rows.k))
-    return finish_sum(_CappedSimplex.apply(x, rows.present, rows.k), rows)  # pyright: ignore[reportArgumentType]
-
-
-def _last_inside(keys: Tensor, present: Tensor, k: Tensor) -> Tensor:
-    """The k-th largest key (..., 1), near the threshold: measured from it, keys that contend keep their digits."""
-    descending = keys.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
-    present_count = present.sum(-1, keepdim=True)
-    return descending.gather(-1, (k.unsqueeze(-1).minimum(present_count) - 1).clamp_min(0))
+    origin, tau = _threshold(rows.keys.detach(), rows.present, rows.k, rows.temperature.detach())
+    x = rows.scaled(origin)
+    return finish_sum(_CappedSimplex.apply(x, tau, rows.present, rows.k), rows)  # pyright: ignore[reportArgumentType]
 
 
 class _CappedSimplex(torch.autograd.Function):
@@ -70,27 +65,65 @@ class _CappedSimplex(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, present: Tensor, k: Tensor) -> Tensor:
+    def forward(x: Tensor, tau: Tensor, present: Tensor, k: Tensor) -> Tensor:
         m, k = present.sum(-1, keepdim=True), k.unsqueeze(-1)
-        tau = _threshold(x, present, m, k)
         a = torch.where(present, torch.sigmoid(x - tau), 0)
         return torch.where(k >= m, present.to(x.dtype), a * (k > 0))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         ctx.save_for_backward(output)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (a,) = ctx.saved_tensors
         d = a * (1 - a)
         total = d.sum(-1, keepdim=True)
         vanished = total < torch.finfo(d.dtype).tiny
         mean = (d * grad).sum(-1, keepdim=True) / torch.where(vanished, 1, total)
-        return torch.where(vanished, 0, d * (grad - mean)), None, None
+        return torch.where(vanished, 0, d * (grad - mean)), None, None, None
 
 
-def _threshold(x: Tensor, present: Tensor, m: Tensor, k: Tensor) -> Tensor:
+@torch.library.custom_op("khot::capped_simplex_threshold", mutates_args=())
+def _threshold(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+    """The origin, the k-th largest key, and tau, both (..., 1), with sum of sigmoid((key - origin)/t - tau) = k.
+
+    Measured from a key near the threshold, keys that contend keep their digits. Any tau where k is 0 or all are chosen.
+    """
+    if keys.device.type == "cpu" and kernels.AVAILABLE:
+        from khot.kernels import threshold
+
+        n = keys.shape[-1]
+        tables = (x.reshape(-1, n).contiguous().numpy() for x in (keys, present))
+        columns = (x.reshape(-1).contiguous().numpy() for x in (k, temperature))
+        return tuple(torch.from_numpy(x).reshape(*k.shape, 1) for x in threshold.solve(*tables, *columns))  # pyright: ignore[reportReturnType]
+    origin = _last_inside(keys, present, k)
+    distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
+    x = (distance / temperature.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
+    return origin, _bisect(x, present, present.sum(-1, keepdim=True), k.unsqueeze(-1))
+
+
+@_threshold.register_fake
+def _(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+    return keys.new_empty(*k.shape, 1), keys.new_empty(*k.shape, 1)
+
+
+@_threshold.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+    lifted = (
+        arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+        for arg, dim in zip(args, in_dims, strict=True)
+    )
+    return _threshold(*lifted), (0, 0)
+
+
+def _last_inside(keys: Tensor, present: Tensor, k: Tensor) -> Tensor:
+    descending = keys.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
+    present_count = present.sum(-1, keepdim=True)
+    return descending.gather(-1, (k.unsqueeze(-1).minimum(present_count) - 1).clamp_min(0))
+
+
+def _bisect(x: Tensor, present: Tensor, m: Tensor, k: Tensor) -> Tensor:
     """Solve sum of sigmoid(x - tau) = k by bisection; any tau where k is 0 or at least m.
 
     With s the keys in descending order, k + 1 items at s_(k+1) alone reach k at tau = s_(k+1) - log k, and k - 1 ones

@@ -1,0 +1,90 @@
+"""What all benchmarks share: the textbook loop, timing, the description of the machine, and the file of results."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def textbook(keys: torch.Tensor, k: int, temperature: float) -> torch.Tensor:
+    """The successive softmax as it is usually written, under autograd."""
+    x, total = keys / temperature, torch.zeros_like(keys)
+    for _ in range(k):
+        p = torch.softmax(x, -1)
+        total = total + p
+        x = x + torch.log(1 - p) / temperature
+    return total
+
+
+def gumbel(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Standard Gumbel keys in float32."""
+    uniform = torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return -torch.log(-torch.log(uniform.clamp(1e-300, 1 - 1e-16))).float()
+
+
+def best(*functions: Callable[[], Any], repeats: int = 20, seconds: float = 3.0) -> list[float]:
+    """The shortest time of each function after a warm-up, twice in turn, so that all see the same machine.
+
+    As many repeats as fit in about `seconds` for each, at least three and at most `repeats`.
+    """
+    return [
+        min(pair) for pair in zip(*([_best(f, repeats, seconds / 2) for f in functions] for _ in range(2)), strict=True)
+    ]
+
+
+def _best(function: Callable[[], Any], repeats: int, seconds: float) -> float:
+    function()
+    times: list[float] = []
+    while len(times) < 3 or (len(times) < repeats and sum(times) < seconds):
+        began = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def forward_backward(function: Callable[..., torch.Tensor], keys: torch.Tensor, *rest: Any) -> Callable[[], None]:
+    """One pass forward and backward, with a given cotangent, as a function without arguments."""
+    cotangent = torch.randn(keys.shape, generator=torch.Generator().manual_seed(1))
+    leaf = keys.clone().requires_grad_()
+
+    def once() -> None:
+        leaf.grad = None
+        function(leaf, *rest).backward(cotangent)
+
+    return once
+
+
+def machine() -> dict[str, Any]:
+    """Where a figure was measured."""
+    name = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        name = next((x.split(":")[1].strip() for x in information.read_text().splitlines() if "model name" in x), name)
+    packages = {package: version(package) for package in ("torch", "numba", "numpy")}
+    return {"processor": name, "cores": os.cpu_count(), "threads": torch.get_num_threads(), **packages}
+
+
+def write(name: str, claims: list[dict[str, Any]]) -> None:
+    """Print the claims and keep them in results/<name>.json. A claim has `what`, `measured`, and maybe bounds."""
+    for claim in claims:
+        print(f"  {claim['what']:<58} {claim['measured']:>10.4g}  {verdict(claim)}")
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"machine": machine(), "claims": claims}, indent=2) + "\n")
+
+
+def verdict(claim: dict[str, Any]) -> str:
+    """Whether a claim holds."""
+    if "at_least" in claim:
+        return f">= {claim['at_least']:g}  {'holds' if claim['measured'] >= claim['at_least'] else 'FAILS'}"
+    if "at_most" in claim:
+        return f"<= {claim['at_most']:g}  {'holds' if claim['measured'] <= claim['at_most'] else 'FAILS'}"
+    return ""
