@@ -1,9 +1,9 @@
 """successive_softmax against the textbook loop, forward and backward, and forward in units of one torch.softmax."""
 
 import torch
-from common import best, forward_backward, gumbel, textbook, write
 
 import khot
+from benchmarks.common import best, forward_backward, gumbel, textbook, write
 
 AGAINST_TEXTBOOK = [  # batch, n, k, temperature, times faster
     (100, 100, 5, 1.0, 2),

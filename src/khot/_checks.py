@@ -15,6 +15,8 @@ from torch import Tensor
 
 from khot.errors import InvalidTypeError, InvalidValueError
 
+_OF_NUMPY = (torch.float32, torch.float64)
+
 
 def holds(condition: Tensor) -> bool:
     """Whether `condition` can be read and is true somewhere."""
@@ -30,6 +32,11 @@ def hidden(*values: object) -> bool:
     """Whether a value may be out of reach: torch is tracing, or a function transform has wrapped it."""
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
     return torch.compiler.is_compiling() or any(isinstance(x, Tensor) and wrapped(x) for x in values)
+
+
+def traced() -> bool:
+    """Whether a mode records or fakes operations, so that a tensor may have no data to look at."""
+    return torch._C._len_torch_dispatch_stack() > 0 or torch.compiler.is_compiling()
 
 
 def usable(keys: Tensor) -> Tensor:
@@ -69,7 +76,7 @@ def float_tensor(name: str, value: Any) -> Tensor:
 def logits(value: Any, name: str = "logits") -> Tensor:
     """Log-weights or keys: finite, or -inf for an absent item."""
     tensor = float_tensor(name, value)
-    if tensor.numel() and holds(~(_largest(tensor.detach()) < math.inf)):  # one pass; the largest of NaN is NaN
+    if tensor.numel() and not _largest(tensor.detach()) < math.inf:  # one pass; the largest of NaN is NaN
         bad = ~(tensor < math.inf)
         raise InvalidValueError(
             f"{name} must be finite, or -inf for an absent item, but got {_where(bad, tensor)}: "
@@ -78,19 +85,20 @@ def logits(value: Any, name: str = "logits") -> Tensor:
     return tensor
 
 
-def _largest(tensor: Tensor) -> Tensor:
-    """The largest entry, NaN if there is one.
+def _largest(tensor: Tensor) -> float:
+    """The largest entry, NaN if there is one; 0 where it cannot be read.
 
     NumPy finds it with one thread. torch would wake a second one, which then spins for a millisecond and slows down the
     compiled loops that follow.
     """
-    readable = tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64) and not hidden(tensor)
-    if not readable or tensor.numel() > 2**22:
-        return tensor.amax()
+    if hidden(tensor):
+        return 0.0
     try:
-        return torch.as_tensor(tensor.numpy().max())
-    except (RuntimeError, TypeError):  # a tensor without data
-        return tensor.amax()
+        if tensor.dtype in _OF_NUMPY and tensor.device.type == "cpu" and tensor.numel() < 2**22:
+            return float(tensor.numpy().max())
+        return float(tensor.amax())
+    except (RuntimeError, TypeError):  # a tensor without data (meta, fake)
+        return 0.0
 
 
 def weights(value: Any) -> Tensor:

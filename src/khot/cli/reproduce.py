@@ -50,3 +50,38 @@ def synthetic(
     print(table(result))
     for path in write(result, out):
         print(f"wrote {path}")
+
+
+@reproduce.command
+def timing(
+    *,
+    candidates: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (100, 1000, 5000),
+    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 5,
+    trials: WholeNumber = 100,
+    seed: WholeNumber = 0,
+    out: Path = Path("results"),
+) -> None:
+    """Time a convnet that selects the nearest of some candidates, by NeuralSort and by the successive softmax.
+
+    Takes a few minutes.
+
+    Parameters
+    ----------
+    candidates
+        Numbers of candidates, with spaces between them.
+    k
+        How many of them to select.
+    trials
+        Trials an operator; fewer where one takes over a second.
+    seed
+        Seed of the images and the weights.
+    out
+        Folder for timing.json and timing.png.
+    """
+    from khot.experiments.timing import run, table, write
+
+    out.mkdir(parents=True, exist_ok=True)
+    result = run(candidates, k, trials, seed)
+    print(table(result))
+    for path in write(result, out):
+        print(f"wrote {path}")

@@ -91,17 +91,27 @@ def _run(block: Callable[..., None], keys: np.ndarray, k: np.ndarray, t: np.ndar
     count, n = keys.shape
     steps = int(k.max(initial=0))
     work = cost * (_EVERY_ROW + n + 3 * steps * min(n, rows.ACTIVE * steps))
-    cold = np.full(count, True) if keys.dtype == np.float64 else t < rows.COLD
-    if long_rows.worthwhile(count, n):
-        for b in range(count):
-            block(slice(b, b + 1), np.float64 if cold[b] else np.float32, True)
-        return
-    tasks: list[tuple[slice | np.ndarray, type]] = []
-    for chosen, dtype in ((cold, np.float64), (~cold, np.float32)):
-        members = np.flatnonzero(chosen)
-        parts = pool.blocks(len(members), work, max(1, _ITEMS // n))
-        tasks += [(part if len(members) == count else members[part], dtype) for part in parts]
-    pool.each(lambda task: block(*task, False), tasks)
+    if keys.dtype == np.float64 or t.max(initial=0) < rows.COLD:
+        groups = [(slice(0, count), np.float64)]
+    elif t.min(initial=1) >= rows.COLD:
+        groups = [(slice(0, count), np.float32)]
+    else:
+        cold = t < rows.COLD
+        groups = [(np.flatnonzero(cold), np.float64), (np.flatnonzero(~cold), np.float32)]
+    alone = long_rows.worthwhile(count, n)
+    tasks = [(part, dtype) for group, dtype in groups for part in _parts(group, work, 1 if alone else _ITEMS // n)]
+    if alone:
+        for task in tasks:
+            block(*task, True)
+    else:
+        pool.each(lambda task: block(*task, False), tasks)
+
+
+def _parts(group: slice | np.ndarray, work: int, most: int) -> list[slice] | list[np.ndarray]:
+    """Blocks of rows, of at most so many."""
+    if isinstance(group, slice):
+        return pool.blocks(group.stop, work, max(1, most))
+    return [group[part] for part in pool.blocks(len(group), work, max(1, most))]
 
 
 def _target(out: np.ndarray, part: slice | np.ndarray, dtype: type) -> np.ndarray:

@@ -31,3 +31,28 @@ def subset_histogram(
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     figure.savefig(path, dpi=150)
+
+
+def timing_lines(
+    path: Path, candidates: Sequence[int], series: Sequence[tuple[str, Sequence[float]]], title: str
+) -> None:
+    """Seconds against the number of candidates, log-log; of two series in a row, one colour, the first is dashed."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
+
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for i, (name, seconds) in enumerate(series):
+        colour, style = ("#4c78a8", "#f58518", "#54a24b")[i // 2 % 3], ("--", "-")[i % 2]
+        axes.plot(candidates, seconds, style, color=colour, marker="o", markersize=5, linewidth=1.8, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(candidates, [f"{m:,}" for m in candidates])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("candidates m")
+    axes.set_ylabel("seconds")
+    axes.set_title(title, fontsize=10)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)

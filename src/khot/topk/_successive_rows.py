@@ -38,10 +38,12 @@ def forward(
         wide = _wide(keys)
         out = wide.new_empty(table_shape(keys, steps, mode))
         table = out.unsqueeze(1) if out.ndim == 2 else out
-        arrays = (x.contiguous().numpy() for x in (wide, k, temperature))
+        arrays = (x.contiguous().numpy() for x in (wide, k, temperature.detach()))
         paths = loops.forward(*arrays, mode, at.contiguous().numpy(), table.numpy(), state.numpy())
+        if loops.SHORT not in paths:
+            return out.to(keys.dtype), state
         short = torch.from_numpy(paths == loops.SHORT)
-    if bool(short.any()):
+    if short.any():
         out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
     return out.to(keys.dtype), state
 
@@ -64,7 +66,7 @@ def backward(
         return narrow(grad_keys, keys.dtype), grad_temperature
     wide_grad = _wide(grad).to(_wide(keys).dtype)
     table = wide_grad.unsqueeze(1) if wide_grad.ndim == 2 else wide_grad
-    arrays = (x.contiguous().numpy() for x in (_wide(keys), k, temperature))
+    arrays = (x.contiguous().numpy() for x in (_wide(keys), k, temperature.detach()))
     more = (x.contiguous().numpy() for x in (at, table, state))
     results = loops.backward(*arrays, mode, *more, in_temperature)
     grad_keys, grad_temperature = (torch.from_numpy(x) for x in results)

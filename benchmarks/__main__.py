@@ -1,0 +1,21 @@
+"""All benchmarks, one after the other; at the end, which claims hold."""
+
+import json
+
+from benchmarks import accuracy, memory, operators, peers, sampling, speed
+from benchmarks.common import RESULTS, verdict
+
+
+def main() -> None:
+    for benchmark in (speed, sampling, memory, operators, peers, accuracy):
+        print(f"{benchmark.__name__.split('.')[-1]}: {(benchmark.__doc__ or '').strip()}", flush=True)
+        benchmark.main()
+    print("\nwith a requirement:")
+    for path in sorted(RESULTS.glob("*.json")):
+        for claim in json.loads(path.read_text())["claims"]:
+            if verdict(claim):
+                print(f"  {claim['what']:<58} {claim['measured']:>10.4g}  {verdict(claim)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""sample_subset with its noise against the textbook with torch.distributions.Gumbel, forward and backward."""
+
+import torch
+
+import khot
+from benchmarks.common import best, forward_backward, textbook, write
+
+BATCH, N, K, TEMPERATURE = 1_000, 400, 10, 0.5
+
+
+def usual(logits: torch.Tensor, k: int, temperature: float) -> torch.Tensor:
+    zero = torch.zeros(())
+    return textbook(logits + torch.distributions.Gumbel(zero, zero + 1).sample(logits.shape), k, temperature)
+
+
+def main() -> None:
+    logits = torch.randn(BATCH, N, generator=torch.Generator().manual_seed(0))
+    ours, theirs = best(*(forward_backward(f, logits, K, TEMPERATURE) for f in (khot.sample_subset, usual)))
+    standard = torch.distributions.Gumbel(0.0, 1.0)
+    noise, rand = best(lambda: khot.gumbel_keys(logits), lambda: standard.sample(logits.shape))
+    what = f"{BATCH} x {N}, k = {K}, t = {TEMPERATURE}"
+    write(
+        "sampling",
+        [
+            {"what": f"{what}: times faster", "measured": theirs / ours, "at_least": 5, "ms": ours * 1e3},
+            {"what": f"{what}: noise alone, times faster", "measured": rand / noise, "ms": noise * 1e3},
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
