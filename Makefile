@@ -18,7 +18,10 @@ lint: .venv/installed
 	$(BIN)/lint-imports
 
 bench: .venv/installed
-	$(BIN)/python benchmarks/core.py
+	-for peer in entmax difftopk torchsort; do \
+		$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --constraint constraints.txt $$peer; \
+	done
+	$(BIN)/python -m benchmarks
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

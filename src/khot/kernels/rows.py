@@ -156,19 +156,19 @@ def _u(length):
 
 
 @njit(**EXACT)
-def _coefficients(values):
+def _coefficients(values, result):
     """Of the polynomial in u that has these values, times u, at the nodes."""
     length = values.shape[0]
     u, to_chebyshev = _u(length), _TO_CHEBYSHEV4 if length == 4 else _TO_CHEBYSHEV8
     in_powers = _IN_POWERS4 if length == 4 else _IN_POWERS8
-    result = np.zeros(length)
+    for d in range(length):
+        result[d] = 0.0
     for m in range(length):
         chebyshev = 0.0
         for q in range(length):
             chebyshev += to_chebyshev[m, q] * (values[q] / u[q])
         for d in range(m + 1):
             result[d] += in_powers[m, d] * chebyshev
-    return result
 
 
 @njit(**EXACT)
@@ -303,16 +303,13 @@ def p_of(steps, j, i):
 def coefficients(solved, k, mode):
     """Of the passive entries u C(u), one row a row of the result."""
     active, length = solved.split.index.shape[0], solved.split.moments.shape[0]
-    table = np.zeros((1 if mode == SUM else k, length))
-    values = np.zeros(length)
+    values = np.zeros((1 if mode == SUM else k, length))
     for j in range(k):
         for q in range(length):
-            p = p_of(solved.steps, j, active + q)
-            values[q] = values[q] + p if mode == SUM else p
-        if mode != SUM:
-            table[j] = _coefficients(values)
-    if mode == SUM:
-        table[0] = _coefficients(values)
+            values[0 if mode == SUM else j, q] += p_of(solved.steps, j, active + q)
+    table = np.empty_like(values)
+    for j in range(table.shape[0]):
+        _coefficients(values[j], table[j])
     return table
 
 
@@ -347,7 +344,9 @@ def forward_row(row, k, t, mode, at, out, state):
 @njit(**EXACT)
 def result_coefficients(solved):
     """`coefficients` for the k-hot vector, which needs no steps."""
-    return _coefficients(solved.result[solved.split.index.shape[0] :])
+    result = np.empty(solved.split.moments.shape[0])
+    _coefficients(solved.result[solved.split.index.shape[0] :], result)
+    return result
 
 
 @njit(**EXACT)
@@ -459,7 +458,9 @@ def combine(solved, swept, k, t, mode, g, first, last, out):
     """Gradient at the passive items, for a range of chunks."""
     u, active = solved.split.u, solved.split.index.shape[0]
     most = np.sqrt(np.finfo(u.dtype).max)
-    rest = _slopes(_coefficients(swept.many[active:]).reshape(1, -1), t, most)[0]
+    rest = np.empty((1, solved.split.moments.shape[0]))
+    _coefficients(swept.many[active:], rest[0])
+    rest = _slopes(rest, t, most)[0]
     table = _slopes(coefficients(solved, k, mode), t, most)
     rows = 0 if mode == ENTRIES else table.shape[0]
     for c in range(first, last):
