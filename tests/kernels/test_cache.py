@@ -60,14 +60,12 @@ def test_in_the_home_if_the_package_is_read_only(package: Path, nowhere: str, tm
     assert list((tmp_path / "home").rglob("*.nbi"))
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="Numba: no locator available")
 def test_if_nothing_can_be_written(package: Path, nowhere: str):
     forbid_pycache(package)
     assert run(SMALL_KERNEL, **variables(package, nowhere, home=nowhere)).startswith(str(package))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits")
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="OSError where Numba saves what it has compiled")
 def test_if_the_disk_is_full(package: Path, nowhere: str):
     assert run(NO_SPACE + SMALL_KERNEL, **variables(package, nowhere, home=nowhere)).startswith(str(package))
 

@@ -5,9 +5,8 @@ A number is a tuple (hi, lo) that stands for hi + lo. No flag may let the compil
 
 import math
 
-from numba import njit
+from khot.kernels.compiled import strict
 
-STRICT = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _SPLITTER = 2.0**27 + 1
 _SQUARINGS = 8  # exp(x) is computed as exp(x / 2^8) and squared as often
 _LOG_2 = (0.6931471805599453, 2.3190468138462996e-17)
@@ -26,7 +25,7 @@ _INVERSE_FACTORIALS = (  # 1/11!, ..., 1/1!
 )
 
 
-@njit(**STRICT)
+@strict
 def two_sum(a, b):
     """a + b without error."""
     s = a + b
@@ -34,20 +33,20 @@ def two_sum(a, b):
     return s, (a - (s - t)) + (b - t)
 
 
-@njit(**STRICT)
+@strict
 def _renormalise(hi, lo):
     s = hi + lo
     return s, lo - (s - hi)
 
 
-@njit(**STRICT)
+@strict
 def _split(a):
     c = _SPLITTER * a
     high = c - (c - a)
     return high, a - high
 
 
-@njit(**STRICT)
+@strict
 def add(x, y):
     """x + y."""
     s, e = two_sum(x[0], y[0])
@@ -56,13 +55,13 @@ def add(x, y):
     return _renormalise(s, e + f)
 
 
-@njit(**STRICT)
+@strict
 def negate(x):
     """-x."""
     return -x[0], -x[1]
 
 
-@njit(**STRICT)
+@strict
 def multiply(x, y):
     """x * y."""
     p = x[0] * y[0]
@@ -72,7 +71,7 @@ def multiply(x, y):
     return _renormalise(p, error + (x[0] * y[1] + x[1] * y[0]))
 
 
-@njit(**STRICT)
+@strict
 def divide(x, y):
     """x / y, by long division."""
     first = x[0] / y[0]
@@ -82,7 +81,7 @@ def divide(x, y):
     return add(_renormalise(first, second), (rest[0] / y[0], 0.0))
 
 
-@njit(**STRICT)
+@strict
 def exp(x):
     """e^x for x <= 0 (or moderate); 0 where it underflows."""
     if x[0] < -1e4:
@@ -99,7 +98,7 @@ def exp(x):
     return math.ldexp(result[0], int(whole)), math.ldexp(result[1], int(whole))
 
 
-@njit(**STRICT)
+@strict
 def log(x):
     """log x for a normal x > 0, by one step of Newton's method."""
     guess = (math.log(x[0]), 0.0)

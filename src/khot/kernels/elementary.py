@@ -1,27 +1,20 @@
-"""Exponentials and logarithms that LLVM can vectorise, and the flags under which it may.
+"""Exponentials and logarithms that LLVM can vectorise.
 
 `np.exp` in a Numba loop is a call of the C library per element. These are polynomials without branches.
 """
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
-EXACT = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
-"""For arithmetic whose order matters."""
-
-REORDER = {**EXACT, "fastmath": {"contract", "reassoc", "nsz"}}
-"""For sums, which may be taken in the order of the vector lanes."""
-
-NO_NAN = {**REORDER, "fastmath": {"contract", "reassoc", "nsz", "nnan"}}
-"""For maxima, which LLVM vectorises only so. With a NaN among the numbers the result is any number."""
+from khot.kernels.compiled import OPTIONS, exact, no_nan
 
 _ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding them rounds to a whole number, in the lowest bits
 _BITS_OF_ROUND_64 = int(np.float64(_ROUND_64).view(np.int64))
 _BITS_OF_ROOT_HALF = int(np.float64(0.5**0.5).view(np.int64))
 
 
-@njit(**EXACT)
+@exact
 def exp32(x):
     """e^x for float32 x <= 0, to 1e-7; exactly 1 at 0 and exactly 0 below -87."""
     low = np.float32(-87.0)
@@ -42,7 +35,7 @@ def exp32(x):
     return result if x > low else np.float32(0.0)
 
 
-@njit(**EXACT)
+@exact
 def exp64(x):
     """e^x for x <= 0, to 2 units in the last place; exactly 1 at 0 and exactly 0 below -708."""
     low = -708.0
@@ -68,7 +61,7 @@ def exp64(x):
     return result if x > low else 0.0
 
 
-@njit(**EXACT)
+@exact
 def _twice_atanh(z):
     """2 atanh(z) for |z| <= 1/3."""
     y = z * z
@@ -87,13 +80,13 @@ def _twice_atanh(z):
     return double + double * (y * a)
 
 
-@njit(**EXACT)
+@exact
 def log1m(p):
     """log(1 - p) for 0 <= p <= 1/2, to 2 units in the last place."""
     return _twice_atanh(-p / (2.0 - p))
 
 
-@njit(**EXACT)
+@exact
 def log64(x):
     """log x for a normal x > 0, to 2 units in the last place, also close to 1."""
     bits = np.float64(x).view(np.int64)
@@ -103,7 +96,7 @@ def log64(x):
     return whole * 0.693147180369123816490 + (_twice_atanh(f / (2.0 + f)) + whole * 1.90821492927058770002e-10)
 
 
-@njit(**NO_NAN)
+@no_nan
 def largest(x):
     """The largest of an array, -inf of none."""
     top = x.dtype.type(-np.inf)
@@ -117,7 +110,7 @@ def exponential(x):
     raise TypeError("only for compiled code")
 
 
-@overload(exponential, jit_options=EXACT)  # pyright: ignore[reportArgumentType]
+@overload(exponential, jit_options={**OPTIONS, "fastmath": {"contract"}})  # pyright: ignore[reportArgumentType]
 def _exponential(x):
     if x == types.float32:
         return lambda x: exp32(x)

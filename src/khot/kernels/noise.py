@@ -5,22 +5,22 @@ two numbers; in every group of 2 x LANES numbers the first words make the first 
 """
 
 import numpy as np
-from numba import njit
 
 from khot.kernels import pool
-from khot.kernels.elementary import EXACT, log64
+from khot.kernels.compiled import exact
+from khot.kernels.elementary import log64
 
 LANES = 256
 _SMALLEST = 2.0**-54  # stands in for a uniform number of exactly zero, so that no result is infinite
 
 
-@njit(**EXACT)
+@exact
 def _mix(x0, x1, rotation):
     x0 += x1
     return x0, ((x1 << np.uint64(rotation)) | (x1 >> np.uint64(64 - rotation))) ^ x0
 
 
-@njit(**EXACT)
+@exact
 def threefry(key0, key1, counter0, counter1):
     """Two random words of 64 bits."""
     key2 = np.uint64(0x1BD11BDAA9FC1A22) ^ key0 ^ key1
@@ -42,7 +42,7 @@ def threefry(key0, key1, counter0, counter1):
     return x0, x1
 
 
-@njit(**EXACT)
+@exact
 def _words(key0, key1, group, words):
     """Fill (2 LANES,) words of a group."""
     first, second = words[:LANES], words[LANES:]
@@ -51,7 +51,7 @@ def _words(key0, key1, group, words):
         first[i], second[i] = threefry(key0, key1, start + np.uint64(i), np.uint64(0))
 
 
-@njit(**EXACT)
+@exact
 def _exponential(word):
     """-log u for a u of 52 random bits, precise in relative terms near 0, never 0 and never infinite."""
     left = 2.0 - np.uint64((word >> np.uint64(12)) | np.uint64(0x3FF0000000000000)).view(np.float64)  # in (0, 1]
@@ -59,7 +59,7 @@ def _exponential(word):
     return result if result > _SMALLEST else _SMALLEST
 
 
-@njit(**EXACT)
+@exact
 def _fill_exponential(key0, key1, first, last, out):
     words = np.empty(2 * LANES, np.uint64)
     for group in range(first, last):
@@ -69,7 +69,7 @@ def _fill_exponential(key0, key1, first, last, out):
             here[i] = _exponential(words[i])
 
 
-@njit(**EXACT)
+@exact
 def _fill_gumbel(key0, key1, first, last, out):
     words = np.empty(2 * LANES, np.uint64)
     for group in range(first, last):

@@ -7,15 +7,15 @@ its chunks go through one thread or many.
 import math
 
 import numpy as np
-from numba import njit
 
-from khot.kernels.elementary import EXACT, NO_NAN, REORDER, exponential, largest
+from khot.kernels.compiled import exact, no_nan, reorder
+from khot.kernels.elementary import exponential, largest
 
 BLOCK = 512  # items whose powers stay in the first-level cache
 CHUNK = 64 * BLOCK  # items that one thread takes at a time in a very long row
 
 
-@njit(**EXACT)
+@exact
 def width(n, size):
     """Items under one maximum, a power of two, such that there are several times `size` maxima if n allows it."""
     result = 1
@@ -24,7 +24,7 @@ def width(n, size):
     return result
 
 
-@njit(**REORDER)
+@reorder
 def scan(row, start, stop, width, maxima):
     """Maximum of every `width` items; returns how many are NaN and how many absent."""
     zero, one, low = row.dtype.type(0), row.dtype.type(1), row.dtype.type(-math.inf)
@@ -43,7 +43,7 @@ def scan(row, start, stop, width, maxima):
     return nan, absent
 
 
-@njit(**NO_NAN)
+@no_nan
 def smallest(row):
     """The smallest present item."""
     absent, low = row.dtype.type(-math.inf), row.dtype.type(math.inf)
@@ -53,7 +53,7 @@ def smallest(row):
     return low
 
 
-@njit(**EXACT)
+@exact
 def nth_largest(values, n):
     """The n-th largest (n >= 1) of an array, which is put out of order (Hoare's selection)."""
     low, high, place = 0, values.shape[0] - 1, n - 1
@@ -78,7 +78,7 @@ def nth_largest(values, n):
     return values[place]
 
 
-@njit(**EXACT)
+@exact
 def position(index, item):
     """How many of the ascending indices are smaller than `item`."""
     low, high = 0, index.shape[0]
@@ -91,7 +91,7 @@ def position(index, item):
     return low
 
 
-@njit(**EXACT)
+@exact
 def choose(row, size, width, maxima):
     """Ascending indices of `size` to 5/4 `size` of the largest items.
 
@@ -119,7 +119,7 @@ def choose(row, size, width, maxima):
     return index
 
 
-@njit(**EXACT)
+@exact
 def _at_least(row, bar, width, maxima):
     """Ascending indices of the items >= bar, of which `maxima` tell where they can be."""
     groups = 0
@@ -135,7 +135,7 @@ def _at_least(row, bar, width, maxima):
     return found[:count]
 
 
-@njit(**REORDER)
+@reorder
 def decay(row, start, stop, threshold, s, active, u, moments):
     """u = exp((row - threshold) s), 0 at the active items; adds the sums of its powers 1, 2, ... to moments."""
     zero = row.dtype.type(0)
@@ -155,7 +155,7 @@ def decay(row, start, stop, threshold, s, active, u, moments):
         _add_powers(powers, here, moments)
 
 
-@njit(**REORDER)
+@reorder
 def project(g, u, start, stop, moments):
     """Adds the sums of g u, g u^2, ... to moments."""
     powers = np.empty(BLOCK, u.dtype)
@@ -167,7 +167,7 @@ def project(g, u, start, stop, moments):
         _add_powers(powers, here, moments)
 
 
-@njit(**REORDER)
+@reorder
 def _add_powers(powers, u, moments):
     """Adds the sums of powers, powers u, powers u^2, ... to moments, four at a time; the powers are used up."""
     for d in range(0, moments.shape[0], 4):
@@ -188,7 +188,7 @@ def _add_powers(powers, u, moments):
         moments[d + 3] += sum3
 
 
-@njit(**REORDER)
+@reorder
 def evaluate(u, start, stop, coefficients, out):
     """out = u times the polynomial in u."""
     value = np.empty(BLOCK, u.dtype)
@@ -200,7 +200,7 @@ def evaluate(u, start, stop, coefficients, out):
             there[i] = value[i] * here[i]
 
 
-@njit(**REORDER)
+@reorder
 def combine(u, start, stop, rest, g, coefficients, out):
     """out = u (the polynomial `rest` + the sum over r of g_r times the polynomial r), saturated."""
     most = np.finfo(out.dtype).max
@@ -220,7 +220,7 @@ def combine(u, start, stop, rest, g, coefficients, out):
             there[i] = x if x > -most else -most
 
 
-@njit(**REORDER)
+@reorder
 def _polynomial(u, coefficients, value):
     """The polynomial in u, four coefficients at a time."""
     for i in range(u.shape[0]):

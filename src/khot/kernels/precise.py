@@ -3,14 +3,14 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from khot.kernels import double_double as dd
 from khot.kernels import recursion
+from khot.kernels.compiled import strict
 from khot.kernels.recursion import HEAD, LEFT_HEAD, P_HEAD, TO_P, TO_SHARE
 
 
-@njit(**dd.STRICT)
+@strict
 def forward(keys, many, active, threshold, k, t, steps, result):
     """What `recursion.forward` does, in pairs of float64 numbers; rounded where it is stored."""
     size = keys.shape[0]
@@ -54,17 +54,17 @@ def forward(keys, many, active, threshold, k, t, steps, result):
         record[P_HEAD], record[LEFT_HEAD] = head[0], math.exp(log_left[0])
 
 
-@njit(**dd.STRICT)
+@strict
 def _pair(table, i):
     return table[i, 0], table[i, 1]
 
 
-@njit(**dd.STRICT)
+@strict
 def _store(pair, table, i):
     table[i, 0], table[i, 1] = pair
 
 
-@njit(**dd.STRICT)
+@strict
 def _first(keys, taken):
     m = 0
     for i in range(keys.shape[0]):
@@ -73,13 +73,13 @@ def _first(keys, taken):
     return m
 
 
-@njit(**dd.STRICT)
+@strict
 def _exp(x):
     """e^x; below -80, where a weight is lost in a sum of 32 digits, only 16 of its own."""
     return dd.exp(x) if x[0] > -80.0 else (math.exp(x[0]), 0.0)
 
 
-@njit(**dd.STRICT)
+@strict
 def _log_of_rest(p):
     """log(1 - p), for a small p by its series."""
     if p[0] > 1e-6:
@@ -91,7 +91,7 @@ def _log_of_rest(p):
     return dd.negate(series)
 
 
-@njit(**dd.STRICT)
+@strict
 def _log_of_others(below, many, m, second):
     """Log of the total weight of all but the item m, in pairs; `second` is about the largest of them."""
     total = (0.0, 0.0)

@@ -13,9 +13,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from khot.kernels.elementary import EXACT, REORDER, exp64, largest, log1m
+from khot.kernels.compiled import exact, reorder
+from khot.kernels.elementary import exp64, largest, log1m
 
 UNIT = 2.0**-53
 LARGEST = 1e200  # cotangents saturate here: times n it is still far from overflow
@@ -35,13 +35,13 @@ class Steps(NamedTuple):
     gaps: np.ndarray  # (k, M), how far alpha, less t log u, lies below the largest, or (0, M) where nobody reads it
 
 
-@njit(**EXACT)
+@exact
 def room_for(k, size, keep, keep_gaps):
     """Numbers that the steps take."""
     return (k if keep else 1) * size + k * COLUMNS + (k if keep_gaps else 0) * size
 
 
-@njit(**EXACT)
+@exact
 def steps_in(room, k, size, keep, keep_gaps):
     """Steps laid out in a flat array of at least `room_for` numbers."""
     rows, gap_rows = k if keep else 1, k if keep_gaps else 0
@@ -51,19 +51,19 @@ def steps_in(room, k, size, keep, keep_gaps):
     return Steps(room[:a].reshape(rows, size), room[a:b].reshape(k, COLUMNS), room[b:c].reshape(gap_rows, size))
 
 
-@njit(**EXACT)
+@exact
 def sharpness(t):
     """1 / t, finite."""
     return min(1.0 / t, FAR)
 
 
-@njit(**EXACT)
+@exact
 def gap(key, taken, key_m, taken_m):
     """How far an item lies below the first, in units of the keys; the order of the sums keeps the digits."""
     return (key - key_m) + (taken - taken_m)
 
 
-@njit(**EXACT)
+@exact
 def _first(keys, taken, alpha):
     """Index of the first item; alpha is left behind."""
     for i in range(keys.shape[0]):
@@ -75,7 +75,7 @@ def _first(keys, taken, alpha):
     return m
 
 
-@njit(**EXACT)
+@exact
 def _second(keys, taken, m):
     """How far the largest of all but the item m lies below it."""
     result = -math.inf
@@ -85,7 +85,7 @@ def _second(keys, taken, m):
     return result
 
 
-@njit(**REORDER)
+@reorder
 def _weigh(keys, taken, many, m, s, origin, weights):
     """Weights in units of e^origin, at most 1, of all items but the first, and their sum."""
     key_m, taken_m = keys[m], taken[m]
@@ -99,7 +99,7 @@ def _weigh(keys, taken, many, m, s, origin, weights):
     return total
 
 
-@njit(**REORDER)
+@reorder
 def _take(weights, to_p, taken, result):
     for i in range(weights.shape[0]):
         p = weights[i] * to_p
@@ -107,7 +107,7 @@ def _take(weights, to_p, taken, result):
         taken[i] += log1m(p)
 
 
-@njit(**EXACT)
+@exact
 def forward(keys, many, active, threshold, k, t, unit, rough, tolerance, promise, steps, result):
     """Run k steps on the keys (M,): the `active` ones, then those of nodes, t log u above the threshold.
 
@@ -161,7 +161,7 @@ def forward(keys, many, active, threshold, k, t, unit, rough, tolerance, promise
     return FINE
 
 
-@njit(**EXACT)
+@exact
 def _grow(keys, taken, weights, record, m, active, s, log_left, unit, rough, error):
     """First-order bounds of the errors of alpha (row 0) and of the result (row 1) of the active items after a step.
 
@@ -189,7 +189,7 @@ def _grow(keys, taken, weights, record, m, active, s, log_left, unit, rough, err
         error[0, i] += unit * (abs(taken[i]) + 3.0 * loss)
 
 
-@njit(**REORDER)
+@reorder
 def _mean_cotangent(weights, to_p, grad_p, grad):
     total = 0.0
     for i in range(weights.shape[0]):
@@ -198,7 +198,7 @@ def _mean_cotangent(weights, to_p, grad_p, grad):
     return total
 
 
-@njit(**EXACT)
+@exact
 def _pull_back(weights, many, to_p, lift, shift, s, grad_p, grad, grad_many):
     for i in range(weights.shape[0]):
         p = weights[i] * to_p
@@ -208,7 +208,7 @@ def _pull_back(weights, many, to_p, lift, shift, s, grad_p, grad, grad_many):
         grad_many[i] = saturate(grad_many[i] + through_sum)
 
 
-@njit(**REORDER)
+@reorder
 def _along(before, after, gaps, s):
     """How the change of the cotangents of alpha lies along alpha / t."""
     total = 0.0
@@ -218,14 +218,14 @@ def _along(before, after, gaps, s):
     return total
 
 
-@njit(**EXACT)
+@exact
 def saturate(x):
     """The number nearest to x between -LARGEST and LARGEST."""
     x = x if x < LARGEST else LARGEST
     return x if x > -LARGEST else -LARGEST
 
 
-@njit(**EXACT)
+@exact
 def backward(k, t, many, steps, grad_p, grad, grad_many):
     """Reverse sweep: cotangents of the keys, grad (M,), of how many items a node stands for, grad_many (M,), and of t.
 

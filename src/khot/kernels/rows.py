@@ -8,10 +8,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from khot.kernels import nodes, passive, precise, recursion
-from khot.kernels.elementary import EXACT, largest
+from khot.kernels.compiled import exact
+from khot.kernels.elementary import largest
 from khot.kernels.passive import CHUNK
 from khot.kernels.recursion import FINE, HEAD, INEXACT, P_HEAD, TO_P, TRUNCATED, Steps, saturate
 
@@ -64,7 +64,7 @@ class Swept(NamedTuple):
     t: float
 
 
-@njit(**EXACT)
+@exact
 def survey(row, k):
     """A first look, and the maxima of groups of items."""
     width = passive.width(row.shape[0], ACTIVE * k)
@@ -73,7 +73,7 @@ def survey(row, k):
     return Survey(row.shape[0] - absent, nan, largest(maxima)), maxima
 
 
-@njit(**EXACT)
+@exact
 def trivial(seen, k, t):
     """The path of a row that needs no recursion, or -1."""
     if seen.nan > 0 or seen.largest == math.inf or not 0.0 < t < math.inf:
@@ -83,7 +83,7 @@ def trivial(seen, k, t):
     return SHORT if seen.present < k else -1
 
 
-@njit(**EXACT)
+@exact
 def everything(row, present):
     """All present items active."""
     index = np.empty(present, np.int64)
@@ -95,7 +95,7 @@ def everything(row, present):
     return Split(index, 0.0, np.empty(0, row.dtype), np.empty(0))
 
 
-@njit(**EXACT)
+@exact
 def lowest(row, index):
     """The smallest of some items."""
     result = math.inf
@@ -104,7 +104,7 @@ def lowest(row, index):
     return result
 
 
-@njit(**EXACT)
+@exact
 def split(row, k, t, seen, maxima):
     """The largest items active, the rest passive, if there are enough of them."""
     n, size = row.shape[0], ACTIVE * k
@@ -115,13 +115,13 @@ def split(row, k, t, seen, maxima):
     return with_moments(row, t, parts, parts.moments.shape[0])
 
 
-@njit(**EXACT)
+@exact
 def nodes_first(row):
     """How many nodes are tried first."""
     return 4 if row.itemsize == 4 else 8
 
 
-@njit(**EXACT)
+@exact
 def with_moments(row, t, parts, length):
     """The split with u and so many moments."""
     partial = np.empty(((row.shape[0] + CHUNK - 1) // CHUNK, length))
@@ -129,7 +129,7 @@ def with_moments(row, t, parts, length):
     return Split(parts.index, parts.threshold, parts.u, total(partial))
 
 
-@njit(**EXACT)
+@exact
 def decay(row, t, parts, first, last, partial):
     """Fill u, and the moments of every chunk, for a range of chunks."""
     threshold, s = row.dtype.type(parts.threshold), row.dtype.type(recursion.sharpness(t))
@@ -140,7 +140,7 @@ def decay(row, t, parts, first, last, partial):
             partial[c, d] = sums[d]
 
 
-@njit(**EXACT)
+@exact
 def total(partial):
     """Sum over chunks, in their order."""
     result = np.zeros(partial.shape[1])
@@ -150,12 +150,12 @@ def total(partial):
     return result
 
 
-@njit(**EXACT)
+@exact
 def _u(length):
     return _U4 if length == 4 else _U8
 
 
-@njit(**EXACT)
+@exact
 def _coefficients(values, result):
     """Of the polynomial in u that has these values, times u, at the nodes."""
     length = values.shape[0]
@@ -171,7 +171,7 @@ def _coefficients(values, result):
             result[d] += in_powers[m, d] * chebyshev
 
 
-@njit(**EXACT)
+@exact
 def _at_nodes(moments, out):
     """The adjoint of `_coefficients`."""
     length = moments.shape[0]
@@ -187,7 +187,7 @@ def _at_nodes(moments, out):
             out[q] += to_chebyshev[m, q] * chebyshev / u[q]
 
 
-@njit(**EXACT)
+@exact
 def _items(row, t, parts):
     """Keys (M,) of the recursion, and how many items each stands for."""
     active, length = parts.index.shape[0], parts.moments.shape[0]
@@ -200,7 +200,7 @@ def _items(row, t, parts):
     return keys, many
 
 
-@njit(**EXACT)
+@exact
 def _tolerance(row, length):
     """Up to which entry at a node, over t, the nodes stand for the passive items to 1e-7 or 1e-15."""
     if length == 0:
@@ -210,7 +210,7 @@ def _tolerance(row, length):
     return 0.7 if row.itemsize == 4 else 0.15
 
 
-@njit(**EXACT)
+@exact
 def _promise(row, seen, t):
     """Error up to which a result and its gradient can be trusted, or 0 where it need not be watched."""
     if t < COLDEST:
@@ -220,7 +220,7 @@ def _promise(row, seen, t):
     return (1e-11 if row.itemsize == 4 else 5e-13) if doubtful else 0.0
 
 
-@njit(**EXACT)
+@exact
 def solve(row, k, t, seen, parts, keep, keep_gaps, state):
     """Run the recursion until it can be trusted: with few nodes, more nodes, all items active; or with 32 digits.
 
@@ -253,7 +253,7 @@ def solve(row, k, t, seen, parts, keep, keep_gaps, state):
 HEADER = 4  # numbers at the beginning of a state: whether it holds steps, how many are active, D, the threshold
 
 
-@njit(**EXACT)
+@exact
 def state_size(n, k):
     """Numbers that bring a row back, or 0 where they would be many and the recursion had better run again."""
     active = n if n < DENSE * k else ACTIVE * k + k
@@ -262,7 +262,7 @@ def state_size(n, k):
     return HEADER + active + 8 + recursion.room_for(k, active + 8, True, False)
 
 
-@njit(**EXACT)
+@exact
 def _reserve(state, k, parts, keep, keep_gaps):
     active, length = parts.index.shape[0], parts.moments.shape[0]
     wanted = recursion.room_for(k, active + length, keep, keep_gaps)
@@ -279,7 +279,7 @@ def _reserve(state, k, parts, keep, keep_gaps):
     return state[start:]
 
 
-@njit(**EXACT)
+@exact
 def load(row, k, t, state):
     """What `solve` left in a state; u is yet to be filled."""
     active, length = int(state[1]), int(state[2])
@@ -293,13 +293,13 @@ def load(row, k, t, state):
     return Solved(NODES, parts, _items(row, t, parts)[1], steps, np.empty(0))
 
 
-@njit(**EXACT)
+@exact
 def p_of(steps, j, i):
     """p of item i of the recursion in step j."""
     return steps.record[j, P_HEAD] if steps.record[j, HEAD] == i else steps.weights[j, i] * steps.record[j, TO_P]
 
 
-@njit(**EXACT)
+@exact
 def coefficients(solved, k, mode):
     """Of the passive entries u C(u), one row a row of the result."""
     active, length = solved.split.index.shape[0], solved.split.moments.shape[0]
@@ -313,14 +313,14 @@ def coefficients(solved, k, mode):
     return table
 
 
-@njit(**EXACT)
+@exact
 def place(index, item):
     """Where an item stands among the active ones, or -1."""
     i = passive.position(index, item)
     return i if i < index.shape[0] and index[i] == item else -1
 
 
-@njit(**EXACT)
+@exact
 def forward_row(row, k, t, mode, at, out, state):
     """Fill the table of a row, and its state; returns the path it took. A SHORT row's table is left to the caller."""
     seen, maxima = survey(row, k)
@@ -341,7 +341,7 @@ def forward_row(row, k, t, mode, at, out, state):
     return solved.path
 
 
-@njit(**EXACT)
+@exact
 def result_coefficients(solved):
     """`coefficients` for the k-hot vector, which needs no steps."""
     result = np.empty(solved.split.moments.shape[0])
@@ -349,7 +349,7 @@ def result_coefficients(solved):
     return result
 
 
-@njit(**EXACT)
+@exact
 def _read_vectors(solved, k, mode, out):
     index, u = solved.split.index, solved.split.u
     if mode == SUM:
@@ -364,7 +364,7 @@ def _read_vectors(solved, k, mode, out):
             out[j, index[i]] = p_of(solved.steps, j, i)
 
 
-@njit(**EXACT)
+@exact
 def _read_entries(solved, at, out):
     table = coefficients(solved, at.shape[0], ENTRIES)
     for j in range(at.shape[0]):
@@ -377,7 +377,7 @@ def _read_entries(solved, at, out):
                 out[j] += table[j, d] * u ** (d + 1.0)
 
 
-@njit(**EXACT)
+@exact
 def backward_row(row, k, t, mode, at, g, want_t, out, state):
     """Gradient in the keys of a row, out (n,), for the cotangent g of its table; returns that in t, if wanted."""
     if state.shape[0] > 0 and state[0] > 0.0 and not want_t:
@@ -403,7 +403,7 @@ def backward_row(row, k, t, mode, at, g, want_t, out, state):
     return finish(row, solved, swept, t, want_t, out)
 
 
-@njit(**EXACT)
+@exact
 def project(solved, g, first, last, partial):
     """Moments of the cotangent, for a range of chunks."""
     u = solved.split.u
@@ -415,7 +415,7 @@ def project(solved, g, first, last, partial):
                 partial[c, r, d] = sums[d]
 
 
-@njit(**EXACT)
+@exact
 def sweep(solved, k, t, mode, at, g, partial):
     """The way back through the recursion."""
     parts = solved.split
@@ -443,7 +443,7 @@ def sweep(solved, k, t, mode, at, g, partial):
     return Swept(grad, grad_many, grad_t)
 
 
-@njit(**EXACT)
+@exact
 def _slopes(table, t, most):
     """Coefficients of d/du (u C(u)) / t, which a pass over passive items can hold."""
     result = np.empty_like(table)
@@ -453,7 +453,7 @@ def _slopes(table, t, most):
     return result
 
 
-@njit(**EXACT)
+@exact
 def combine(solved, swept, k, t, mode, g, first, last, out):
     """Gradient at the passive items, for a range of chunks."""
     u, active = solved.split.u, solved.split.index.shape[0]
@@ -467,7 +467,7 @@ def combine(solved, swept, k, t, mode, g, first, last, out):
         passive.combine(u, c * CHUNK, min(c * CHUNK + CHUNK, u.shape[0]), rest, g[:rows], table, out)
 
 
-@njit(**EXACT)
+@exact
 def _add_entries(solved, t, at, g, out):
     u, table = solved.split.u, coefficients(solved, at.shape[0], ENTRIES)
     for j in range(at.shape[0]):
@@ -476,7 +476,7 @@ def _add_entries(solved, t, at, g, out):
                 out[at[j]] += g[j] * table[j, d] * (d + 1.0) * u[at[j]] ** (d + 1.0) * recursion.sharpness(t)
 
 
-@njit(**EXACT)
+@exact
 def finish(row, solved, swept, t, want_t, out):
     """Put in the active items; returns the gradient in t."""
     index, threshold, u = solved.split.index, solved.split.threshold, solved.split.u

@@ -7,10 +7,9 @@ row does not depend on either, nor on its neighbours.
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from khot.kernels import long_rows, pool, rows
-from khot.kernels.elementary import EXACT
+from khot.kernels.compiled import exact
 from khot.kernels.rows import SHORT, SUM
 
 __all__ = ["SHORT", "backward", "forward", "room"]
@@ -19,13 +18,13 @@ _EVERY_ROW = 500  # work on any row, in units of the work on an item
 _ITEMS = 2**20  # in a block, at most, so that its float64 copy is small
 
 
-@njit(**EXACT)
+@exact
 def _forward(keys, k, t, mode, at, out, state, paths):
     for b in range(keys.shape[0]):
         paths[b] = rows.forward_row(keys[b], k[b], t[b], mode, at[b], out[b], state[b])
 
 
-@njit(**EXACT)
+@exact
 def _backward(keys, k, t, mode, at, g, want_t, state, out, grad_t):
     for b in range(keys.shape[0]):
         grad_t[b] = rows.backward_row(keys[b], k[b], t[b], mode, at[b], g[b], want_t, out[b], state[b])

@@ -3,16 +3,16 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from khot.kernels import passive, pool
-from khot.kernels.elementary import EXACT, REORDER, exp64
+from khot.kernels.compiled import exact, reorder
+from khot.kernels.elementary import exp64
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
 _MOST = 100  # passes over the items, at most; halving the bracket alone needs 64
 
 
-@njit(**REORDER)
+@reorder
 def _sums(x, tau):
     """Sums of the sigmoids and of their derivatives."""
     total, slope = 0.0, 0.0
@@ -25,13 +25,13 @@ def _sums(x, tau):
     return total, slope
 
 
-@njit(**EXACT)
+@exact
 def _scaled(distance, s):
     """As `khot.topk._rows` has it: finite, whatever the keys."""
     return min(max(min(max(distance, -1e150), 1e150) * s, -1e300), 1e300)
 
 
-@njit(**EXACT)
+@exact
 def _row(keys, present, k, t):
     """The k-th largest present key of a row, from which x = (key - origin) / t is measured, and tau."""
     values = np.empty(keys.shape[0])
@@ -71,7 +71,7 @@ def _row(keys, present, k, t):
     return origin, tau
 
 
-@njit(**EXACT)
+@exact
 def _rows(keys, present, k, t, origin, tau):
     for b in range(keys.shape[0]):
         origin[b], tau[b] = _row(keys[b], present[b], k[b], t[b])

@@ -69,7 +69,7 @@ class Solved(NamedTuple):
 def solve(rows: Rows, steps: int) -> Iterator[Solved]:
     """All rows, in groups by what it takes to trust them."""
     which = torch.arange(len(rows.keys), device=rows.keys.device)
-    for active in (ACTIVE * steps, None) if rows.keys.shape[-1] >= DENSE * max(steps, 1) else (None,):
+    for active in (ACTIVE * steps, None) if 0 < DENSE * steps <= rows.keys.shape[-1] else (None,):
         for precise in (False, True):
             if len(which) == 0:
                 return

@@ -1,0 +1,41 @@
+"""Decorators that compile a function, without the GIL, and keep the machine code on disk if that can be written."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk; a disk that is full only costs the time to compile again."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def _compiled(fastmath: set[str]) -> Callable[[Callable], Any]:
+    def decorate(function: Callable) -> Any:
+        dispatcher: Any = njit(fastmath=fastmath or False, **OPTIONS)(function)
+        with suppress(RuntimeError):  # there may be no folder that can be written
+            dispatcher._cache = _Cache(function)
+        return dispatcher
+
+    return decorate
+
+
+strict = _compiled(set())
+"""For arithmetic that must be done as it is written."""
+
+exact = _compiled({"contract"})
+"""For arithmetic whose order matters."""
+
+reorder = _compiled({"contract", "reassoc", "nsz"})
+"""For sums, which may be taken in the order of the vector lanes."""
+
+no_nan = _compiled({"contract", "reassoc", "nsz", "nnan"})
+"""For maxima, which LLVM vectorises only so. With a NaN among the numbers the result is any number."""
