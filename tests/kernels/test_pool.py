@@ -214,7 +214,6 @@ threading.Thread(target=late).start()
 """
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the pool refuses work once the main thread has ended")
 def test_while_the_interpreter_ends():
     command = [sys.executable, "-c", AT_THE_END]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT)

@@ -6,7 +6,8 @@ as many threads as torch uses, the calling one included.
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import count
 from typing import TypeVar
 
@@ -60,7 +61,10 @@ def each(function: Callable[[T], None], items: Sequence[T]) -> None:
         while (turn := next(turns)) < len(items):
             function(items[turn])
 
-    helpers = [_pool.submit(drain) for _ in range(workers - 1)]
+    helpers: list[Future[None]] = []
+    with suppress(RuntimeError):  # while the interpreter ends there are no helpers
+        for _ in range(workers - 1):
+            helpers.append(_pool.submit(drain))
     try:
         drain()
     finally:
