@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from khot.kernels import passive, pool, rows
+from khot.kernels import passive, pool, rows, solution, split
 from khot.kernels.passive import CHUNK
-from khot.kernels.rows import ACTIVE, DENSE, NODES, SUM, Solved, Split, Survey
+from khot.kernels.rows import SUM
+from khot.kernels.solution import NODES, Solved
+from khot.kernels.split import ACTIVE, DENSE, Split, Survey
 
 _NOWHERE = np.empty(0, np.int64)
 
@@ -34,7 +36,7 @@ def backward(row: np.ndarray, k: int, t: float, g: np.ndarray, out: np.ndarray, 
     """What `rows.backward_row` does for the k-hot vector, without a gradient in t; g is (1, n)."""
     if len(state) == 0 or state[0] == 0 or state[2] == 0:
         return rows.backward_row(row, k, t, SUM, _NOWHERE, g, False, out, state)
-    solved = rows.load(row, k, t, state)
+    solved = solution.load(row, k, t, state)
     _decay(row, t, solved.split, np.empty((-(-len(row) // CHUNK), 0)))
     partial = np.zeros((-(-len(row) // CHUNK), 1, len(solved.split.moments)))
     _in_chunks(len(row), lambda c, first, last: rows.project(solved, g, c, c + 1, partial))
@@ -54,18 +56,18 @@ def _solve(row: np.ndarray, k: int, t: float, state: np.ndarray) -> Solved | Non
     _in_chunks(n, scan)
     nan, absent = counts.sum(0)
     seen = Survey(n - absent, nan, maxima.max())
-    if rows.trivial(seen, k, t) >= 0 or seen.present < DENSE * k:
+    if solution.trivial(seen, k, t) >= 0 or seen.present < DENSE * k:
         return None
-    index, partial = passive.choose(row, ACTIVE * k, width, maxima), np.empty((len(counts), rows.nodes_first(row)))
-    parts = Split(index, rows.lowest(row, index), np.empty_like(row), np.empty(0))
+    index, partial = passive.choose(row, ACTIVE * k, width, maxima), np.empty((len(counts), split.nodes_first(row)))
+    parts = Split(index, split.lowest(row, index), np.empty_like(row), np.empty(0))
     _decay(row, t, parts, partial)
-    parts = parts._replace(moments=rows.total(partial))
-    solved = rows.solve(row, k, t, seen, parts, len(state) > 0, False, state)
+    parts = parts._replace(moments=split.total(partial))
+    solved = solution.solve(row, k, t, seen, parts, len(state) > 0, False, state)
     return solved if solved.path == NODES else None
 
 
 def _decay(row: np.ndarray, t: float, parts: Split, partial: np.ndarray) -> None:
-    _in_chunks(len(row), lambda c, first, last: rows.decay(row, t, parts, c, c + 1, partial))
+    _in_chunks(len(row), lambda c, first, last: split.decay(row, t, parts, c, c + 1, partial))
 
 
 def _in_chunks(n: int, function: Callable[[int, int, int], None]) -> None:

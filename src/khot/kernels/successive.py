@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from khot.kernels import long_rows, pool, rows
+from khot.kernels import long_rows, pool, rows, solution, split
 from khot.kernels.compiled import exact
-from khot.kernels.rows import SHORT, SUM
+from khot.kernels.rows import SUM
+from khot.kernels.solution import SHORT
 
 __all__ = ["SHORT", "backward", "forward", "room"]
 
@@ -32,7 +33,7 @@ def _backward(keys, k, t, mode, at, g, want_t, state, out, grad_t):
 
 def room(n: int, steps: int) -> int:
     """Numbers a row that `forward` leaves for `backward`."""
-    return rows.state_size(n, steps)
+    return solution.state_size(n, steps)
 
 
 def forward(
@@ -89,13 +90,13 @@ def _run(block: Callable[..., None], keys: np.ndarray, k: np.ndarray, t: np.ndar
     """Call `block` with parts of the rows, the dtype to compute them in, and whether it is a single row alone."""
     count, n = keys.shape
     steps = int(k.max(initial=0))
-    work = cost * (_EVERY_ROW + n + 3 * steps * min(n, rows.ACTIVE * steps))
-    if keys.dtype == np.float64 or t.max(initial=0) < rows.COLD:
+    work = cost * (_EVERY_ROW + n + 3 * steps * min(n, split.ACTIVE * steps))
+    if keys.dtype == np.float64 or t.max(initial=0) < solution.COLD:
         groups = [(slice(0, count), np.float64)]
-    elif t.min(initial=1) >= rows.COLD:
+    elif t.min(initial=1) >= solution.COLD:
         groups = [(slice(0, count), np.float32)]
     else:
-        cold = t < rows.COLD
+        cold = t < solution.COLD
         groups = [(np.flatnonzero(cold), np.float64), (np.flatnonzero(~cold), np.float32)]
     alone = long_rows.worthwhile(count, n)
     tasks = [(part, dtype) for group, dtype in groups for part in _parts(group, work, 1 if alone else _ITEMS // n)]

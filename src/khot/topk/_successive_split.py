@@ -1,4 +1,4 @@
-"""Active and passive items of a table of rows, in torch operations: what `khot.kernels.rows` does for one row.
+"""Active and passive items of a table of rows, in torch operations: what `khot.kernels.split` does for one row.
 
 The recursion runs on M items: the active ones, then D nodes which stand for all passive ones (`khot.kernels.nodes`).
 """
