@@ -85,7 +85,7 @@ def main() -> None:
 
 def draw(table: dict[tuple[str, int], dict[int, float]]) -> None:
     figure, axes = plt.subplots(1, len(COUNTS), figsize=(11, 4.6), sharey=True, layout="constrained")
-    names = list(dict.fromkeys(name for name, _ in table))
+    names = list(dict.fromkeys(name for (name, _), row in table.items() if row))
     for axis, k in zip(axes, COUNTS, strict=True):
         for i, name in enumerate(names):
             row = table.get((name, k), {})

@@ -70,6 +70,15 @@ def test_if_the_disk_is_full(package: Path, nowhere: str):
     assert run(NO_SPACE + SMALL_KERNEL, **variables(package, nowhere, home=nowhere)).startswith(str(package))
 
 
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_if_a_file_is_damaged(package: Path, nowhere: str, kind: str):
+    there = variables(package, nowhere, home=nowhere)
+    expected = run(SMALL_KERNEL, **there)
+    for file in package.glob(f"khot/kernels/__pycache__/*.{kind}"):
+        file.write_bytes(b"")
+    assert run(SMALL_KERNEL, **there) == expected
+
+
 PROBLEMS = [
     (shape, k, temperature)
     for shape in [(37, 300), (3, 5000), (10, 20)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from pickle import UnpicklingError
 from typing import Any
 
 from numba import njit
@@ -11,7 +12,15 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 
 
 class _Cache(FunctionCache):
-    """Numba's cache on disk; a disk that is full only costs the time to compile again."""
+    """Numba's cache on disk; a full disk or a damaged file only costs the time to compile again."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except (OSError, EOFError, UnpicklingError):
+            with suppress(OSError):
+                self.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):
