@@ -148,13 +148,14 @@ def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:
             f"index must have one item for each of the k vectors, shape {tuple(shape)}, but got shape "
             f"{tuple(index.shape)}: pad it with -1 where a row has fewer"
         )
+    index = index.long()
     bad = (index < -1) | (index >= n)
     if holds(bad):
         raise InvalidValueError(
             f"index must lie between 0 and n - 1 = {n - 1}, or be -1 for none, but got {_where(bad, index)}: "
             "look where it was made"
         )
-    return index.long().masked_fill(bad, -1)
+    return index.masked_fill(bad, -1)
 
 
 def relaxation(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """What is particular to the paper's relaxation."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,3 +65,49 @@ def test_a_leader_with_p_close_to_one_keeps_its_gradient():
     a[1].backward()
     assert keys.grad.isfinite().all()
     assert keys.grad[1] > 0
+
+
+@pytest.mark.parametrize("temperature", [1e45, 1e50, 1e300])
+def test_absent_items_stay_absent_at_huge_temperatures(temperature: float):
+    keys = torch.cat([torch.zeros(20), torch.full((20,), -torch.inf)])
+    a = khot.successive_softmax(keys, 2, temperature)
+    torch.testing.assert_close(a[:20], torch.full((20,), 0.1))
+    assert (a[20:] == 0).all()
+
+
+def test_a_row_that_asks_for_nothing_beside_one_that_does():
+    keys = torch.full((2, 100), -torch.inf)
+    keys[1] = torch.arange(100.0)
+    a = khot.successive_softmax(keys, torch.tensor([0, 2]), 1.0)
+    torch.testing.assert_close(a.sum(-1), torch.tensor([0.0, 2.0]))
+
+
+def test_compiles_for_any_shape():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: khot.successive_softmax(x, 2, 1.0), backend="aot_eager", fullgraph=True)
+    for shape in ((3, 40), (5, 70), (2, 90)):
+        keys = torch.randn(shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        a = compiled(keys)
+        a.square().sum().backward()
+        torch.testing.assert_close(a, khot.successive_softmax(keys, 2, 1.0))
+        assert keys.grad.isfinite().all()
+
+
+def test_entries_map_over_the_index_alone():
+    keys, index = torch.arange(40.0), torch.tensor([[1, 2], [39, 38]])
+    mapped = torch.func.vmap(lambda i: khot.successive_softmax_at(keys, 2, 1.0, i))(index)
+    loop = torch.stack([khot.successive_softmax_at(keys, 2, 1.0, i) for i in index])
+    torch.testing.assert_close(mapped, loop)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_entries_take_any_integer_dtype(dtype: torch.dtype):
+    keys, index = torch.arange(40.0), torch.tensor([39, 38])
+    expected = khot.successive_softmax_at(keys, 2, 1.0, index)
+    assert torch.equal(khot.successive_softmax_at(keys, 2, 1.0, index.to(dtype)), expected)
+
+
+@pytest.mark.parametrize("index", [[40, 0], [-2, 0], [1], [0.5, 1.0]])
+def test_bad_indices_are_named(index: list):
+    with pytest.raises(khot.errors.KhotError, match="index must"):
+        khot.successive_softmax_at(torch.arange(40.0), 2, 1.0, torch.tensor(index))

@@ -30,7 +30,7 @@ class Solved(NamedTuple):
 @exact
 def trivial(seen, k, t):
     """The path of a row that needs no recursion, or -1."""
-    if seen.nan > 0 or seen.largest == math.inf or not 0.0 < t < math.inf:
+    if seen.nan > 0 or seen.largest == math.inf or not 0.0 < t < math.inf or k < 0:
         return BAD
     if k == 0:
         return EMPTY
@@ -100,13 +100,12 @@ def solve(row, k, t, seen, parts, keep, keep_gaps, state):
             parts = everything(row, seen.present)
 
 
-@exact
 def state_size(n, k):
     """Numbers that bring a row back, or 0 where they would be many and the recursion had better run again."""
     active = n if n < DENSE * k else ACTIVE * k + k
     if k * active > KEPT * n:
         return 0
-    return HEADER + active + 8 + recursion.room_for(k, active + 8, True, False)
+    return HEADER + active + 8 + recursion.room_for.py_func(k, active + 8, True, False)
 
 
 @exact

@@ -89,7 +89,8 @@ def with_moments(row, t, parts, length):
 @exact
 def decay(row, t, parts, first, last, partial):
     """Fill u, and the moments of every chunk, for a range of chunks."""
-    threshold, s = row.dtype.type(parts.threshold), row.dtype.type(recursion.sharpness(t))
+    # 1e-45 is the smallest float32: times 0, an absent item's -inf would become NaN
+    threshold, s = row.dtype.type(parts.threshold), row.dtype.type(max(recursion.sharpness(t), 1e-45))
     for c in range(first, last):
         sums = np.zeros(partial.shape[1])
         passive.decay(row, c * CHUNK, min(c * CHUNK + CHUNK, row.shape[0]), threshold, s, parts.index, parts.u, sums)

@@ -22,13 +22,12 @@ def successive(keys: Tensor, k: Tensor, temperature: Tensor, steps: int, mode: i
     *batch, n = keys.shape
     count = math.prod(batch)
     items = k.new_empty(count, 0) if at is None else at.reshape(count, steps)
-    keep = _checks.hidden(keys, temperature) or (
-        torch.is_grad_enabled() and (keys.requires_grad or temperature.requires_grad)
-    )
+    hidden = _checks.hidden(keys, temperature, k, items)
+    keep = hidden or (torch.is_grad_enabled() and (keys.requires_grad or temperature.requires_grad))
     arguments = keys.reshape(count, n), k.reshape(count), temperature.reshape(count), items, steps, mode, keep
     if not keep:
         result = _operator("forward")(*arguments)[0]
-    elif _checks.hidden(keys, temperature, k, items):
+    elif hidden:
         result = _Forward.apply(*arguments)[0]  # pyright: ignore[reportOptionalSubscript]
     else:
         result: Any = _EagerForward.apply(*arguments)

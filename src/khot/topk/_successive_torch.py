@@ -85,7 +85,7 @@ def _marks(items: Split, item: Tensor) -> Tensor:
 def _solved(keys: Tensor, k: Tensor, temperature: Tensor, steps: int) -> Iterator[Solved]:
     """The rows that are not short, through the recursion."""
     present = keys != -torch.inf
-    enough = (present.sum(-1) >= k).nonzero().squeeze(-1)
+    enough = ((present.sum(-1) >= k) & (k > 0)).nonzero().squeeze(-1)
     promise = _PROMISE.get(keys.dtype, _PROMISE_NARROW)
     rows = Rows(keys.double().masked_fill(~present, 0), present, k, temperature, promise).chosen(enough)
     for solved in solve(rows, steps):

@@ -99,7 +99,8 @@ def _threshold(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) ->
         return tuple(torch.from_numpy(x).reshape(*k.shape, 1) for x in threshold.solve(*tables, *columns))  # pyright: ignore[reportReturnType]
     origin = _last_inside(keys, present, k)
     distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
-    x = (distance / temperature.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
+    sharpness = temperature.reciprocal().clamp_max(-FLOOR).unsqueeze(-1)
+    x = (distance * sharpness).clamp(FLOOR, -FLOOR)
     return origin, _bisect(x, present, present.sum(-1, keepdim=True), k.unsqueeze(-1))
 
 
