@@ -79,6 +79,19 @@ def test_if_a_file_is_damaged(package: Path, nowhere: str, kind: str):
     assert run(SMALL_KERNEL, **there) == expected
 
 
+def test_a_change_in_another_file_counts(package: Path, nowhere: str):
+    environment = variables(package, nowhere, home=nowhere)
+    run(SMALL_KERNEL, **environment)
+    (index,) = package.glob("khot/kernels/__pycache__/passive.width*.nbi")
+    before = index.read_bytes()
+    run(SMALL_KERNEL, **environment)
+    assert index.read_bytes() == before
+    with (package / "khot" / "kernels" / "elementary.py").open("a") as file:
+        file.write("\n")
+    run(SMALL_KERNEL, **environment)
+    assert index.read_bytes() != before
+
+
 PROBLEMS = [
     (shape, k, temperature)
     for shape in [(37, 300), (3, 5000), (10, 20)]

@@ -1,7 +1,6 @@
 """Compiled CPU loops (Numba). Serial and without the GIL; `pool` runs them on blocks of rows. Not public.
 
-Numba compiles a kernel when it is first called and keeps it on disk, next to the source or in the user's cache. It
-looks for changes in the file of that kernel only: after an edit, touch all files here.
+Numba compiles a kernel when it is first called and keeps it on disk, next to the source or in the user's cache.
 """
 
 import importlib.util

@@ -2,17 +2,29 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
 
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_STAMP = sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 class _Cache(FunctionCache):
-    """Numba's cache on disk; a full disk or a damaged file only costs the time to compile again."""
+    """Numba's cache on disk; a full disk or a damaged file only costs the time to compile again.
+
+    Numba keeps a function until its own file changes. Ours call each other across files, so any change counts.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _STAMP
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
