@@ -36,7 +36,7 @@ def hidden(*values: object) -> bool:
 
 def traced() -> bool:
     """Whether a mode records or fakes operations, so that a tensor may have no data to look at."""
-    return torch._C._len_torch_dispatch_stack() > 0 or torch.compiler.is_compiling()
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def usable(keys: Tensor) -> Tensor:

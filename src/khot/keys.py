@@ -6,6 +6,8 @@ Xie & Ermon, 2019). The race behind it: item i finishes at time E_i / w_i, and t
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,8 +59,7 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
     ----------
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Algorithm 2.
     """
-    logits = _checks.logits(logits)
-    return logits + _noise(logits, generator, _key_dtype(logits))
+    return perturbed(_checks.float_tensor("logits", logits), logits.shape, generator, centred=False)
 
 
 def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -98,34 +99,86 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
     weights = _checks.weights(weights)
     dtype = _key_dtype(weights)
     absent = weights == 0
-    keys = -_noise(weights, generator, None) / weights.double().masked_fill(absent, 1)
+    keys = -_noise(weights, generator, _seed(weights, generator), None) / weights.double().masked_fill(absent, 1)
     return keys.clamp_min(torch.finfo(dtype).min).masked_fill(absent, -torch.inf).to(dtype)
 
 
-def _noise(like: Tensor, generator: torch.Generator | None, gumbel: torch.dtype | None) -> Tensor:
-    """Standard exponential draws E in float64, never 0 and never infinite, or the Gumbel draws -log E in a dtype."""
+def perturbed(logits: Tensor, shape: Sequence[int], generator: torch.Generator | None, *, centred: bool) -> Tensor:
+    """Gumbel keys of logits, which are checked here, expanded to a shape.
+
+    If `centred`, a row is measured from its largest logit: the same law, and a large offset does not swallow the noise.
+    """
+    seed = _seed(logits, generator)
+    if seed is None or _checks.traced():
+        logits = _checks.logits(logits)
+        moved = _from_the_largest(logits) if centred else logits
+        return moved.expand(shape) + _noise(logits.expand(shape), generator, seed, _key_dtype(logits))
+    if torch.is_grad_enabled() and logits.requires_grad:
+        return _Perturb.apply(logits, shape, seed, centred)  # pyright: ignore[reportReturnType]
+    return _perturb(logits, shape, seed, centred)
+
+
+def _from_the_largest(logits: Tensor) -> Tensor:
+    lowest = torch.finfo(logits.dtype).min
+    distance = (logits - logits.detach().amax(-1, keepdim=True).clamp_min(lowest)).clamp_min(lowest)
+    return torch.where(logits == -torch.inf, logits, distance)
+
+
+def _perturb(logits: Tensor, shape: Sequence[int], seed: Tensor, centred: bool) -> Tensor:
+    from khot.kernels import noise
+
+    dtype, n = _key_dtype(logits), logits.shape[-1]
+    rows = logits.detach().to(dtype).reshape(-1, n).contiguous()
+    keys = torch.empty(math.prod(shape[:-1]), n, dtype=dtype)
+    if not noise.perturb(tuple(seed.tolist()), rows.numpy(), centred, keys.numpy()):
+        _checks.logits(logits)
+    return keys.reshape(shape)
+
+
+class _Perturb(torch.autograd.Function):
+    """Keys move with their logits."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, shape: Sequence[int], seed: Tensor, centred: bool) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx.shape, ctx.dtype = logits.shape, logits.dtype
+        return _perturb(logits, shape, seed, centred)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return grad.sum_to_size(ctx.shape).to(ctx.dtype), None, None, None
+
+
+def _seed(like: Tensor, generator: torch.Generator | None) -> Tensor | None:
+    """The key of the counted noise, or None where there is none."""
     _checks.generator(generator)
-    if like.device.type == "cpu" and kernels.AVAILABLE:
-        seed = torch.randint(2**63 - 1, (2,), generator=generator)
-        if not _checks.hidden(like, seed):
-            return _counted_noise(seed, like.shape, gumbel or torch.float64, gumbel is not None)
-    uniform = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
-    exponential = -torch.log1p(-uniform.clamp_min(_SMALLEST))
+    if like.device.type != "cpu" or not kernels.AVAILABLE:
+        return None
+    seed = torch.randint(2**63 - 1, (2,), generator=generator)
+    return None if _checks.hidden(like, seed) else seed
+
+
+def _noise(like: Tensor, generator: torch.Generator | None, seed: Tensor | None, gumbel: torch.dtype | None) -> Tensor:
+    """Standard exponential draws E in float64, never 0 and never infinite, or the Gumbel draws -log E in a dtype."""
+    if seed is not None:
+        exponential = _counted_noise(seed, like.shape)
+    else:
+        uniform = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
+        exponential = -torch.log1p(-uniform.clamp_min(_SMALLEST))
     return exponential if gumbel is None else -exponential.log().to(gumbel)
 
 
 @torch.library.custom_op("khot::noise", mutates_args=())
-def _counted_noise(seed: Tensor, shape: list[int], dtype: torch.dtype, gumbel: bool) -> Tensor:
+def _counted_noise(seed: Tensor, shape: list[int]) -> Tensor:
     from khot.kernels import noise
 
-    result = torch.empty(math.prod(shape), dtype=dtype)
-    (noise.gumbel if gumbel else noise.exponential)(tuple(seed.tolist()), result.numpy())
+    result = torch.empty(math.prod(shape), dtype=torch.float64)
+    noise.exponential(tuple(seed.tolist()), result.numpy())
     return result.reshape(shape)
 
 
 @_counted_noise.register_fake
-def _(seed: Tensor, shape: list[int], dtype: torch.dtype, gumbel: bool) -> Tensor:
-    return torch.empty(shape, dtype=dtype)
+def _(seed: Tensor, shape: list[int]) -> Tensor:
+    return torch.empty(shape, dtype=torch.float64)
 
 
 def _key_dtype(like: Tensor) -> torch.dtype:

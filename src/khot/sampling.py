@@ -8,7 +8,7 @@ from torch import Tensor
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.keys import gumbel_keys
+from khot.keys import perturbed
 from khot.topk import hard_topk, successive_softmax
 
 Relaxation = Callable[..., Tensor]
@@ -75,8 +75,7 @@ def sample_subset(
     ----------
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Algorithm 2.
     """
-    logits = _checks.logits(logits)
-    batch = logits.shape[:-1]
+    batch = _checks.float_tensor("logits", logits).shape[:-1]
     relaxation = _checks.relaxation(relaxation)
     k, temperature = _checks.count(k, logits.shape[-1], batch), _checks.temperature(temperature, batch)
     if ordered and not _can_order(relaxation):
@@ -87,7 +86,7 @@ def sample_subset(
     batch = (*_checks.shape("sample_shape", sample_shape), *batch)
     k = k.expand(batch) if isinstance(k, Tensor) else k
     temperature = temperature.expand(batch) if isinstance(temperature, Tensor) else temperature
-    keys = gumbel_keys(_from_the_largest(logits).expand(*batch, -1), generator)
+    keys = perturbed(logits, (*batch, logits.shape[-1]), generator, centred=True)
     choice = {"ordered": True} if ordered else {}
     relaxed = relaxation(keys, k, temperature, **choice)
     exact = hard_topk(keys, k, **choice) if hard or ordered else keys
@@ -96,16 +95,9 @@ def sample_subset(
         raise InvalidValueError(
             f"the relaxation {_name(relaxation)} must return shape {tuple(exact.shape)}, but got {got}"
         )
-    if _checks.holds(relaxed.isnan()):
+    if relaxation is not successive_softmax and _checks.holds(relaxed.isnan()):
         raise InvalidValueError(f"the relaxation {_name(relaxation)} returned NaN: look for an overflow in it")
     return (exact + (relaxed - relaxed.detach()) if hard else relaxed).to(logits.dtype)
-
-
-def _from_the_largest(logits: Tensor) -> Tensor:
-    """The logits, the largest of a row at 0: the same law, and a large offset does not swallow the noise."""
-    lowest = torch.finfo(logits.dtype).min
-    distance = (logits - logits.detach().amax(-1, keepdim=True).clamp_min(lowest)).clamp_min(lowest)
-    return torch.where(logits == -torch.inf, logits, distance)
 
 
 def _can_order(relaxation: Relaxation) -> bool:

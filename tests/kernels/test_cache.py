@@ -13,7 +13,7 @@ import khot
 import khot.kernels
 
 TIMEOUT = 60  # seconds
-SMALL_KERNEL = "from khot.kernels import passive; print(passive.__file__, passive.width(100, 4))"
+SMALL_KERNEL = "from khot.kernels import passive; print(passive.__file__, passive.groups(100, 4))"
 NO_SPACE = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"  # files of 100 bytes
 
 
@@ -82,7 +82,7 @@ def test_if_a_file_is_damaged(package: Path, nowhere: str, kind: str):
 def test_a_change_in_another_file_counts(package: Path, nowhere: str):
     environment = variables(package, nowhere, home=nowhere)
     run(SMALL_KERNEL, **environment)
-    (index,) = package.glob("khot/kernels/__pycache__/passive.width*.nbi")
+    (index,) = package.glob("khot/kernels/__pycache__/passive.groups*.nbi")
     before = index.read_bytes()
     run(SMALL_KERNEL, **environment)
     assert index.read_bytes() == before

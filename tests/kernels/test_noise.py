@@ -18,9 +18,9 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def gumbel(size: int, key: tuple[int, int] = KEY, dtype: type = np.float64) -> np.ndarray:
-    out = np.full(size, np.nan, dtype)
-    noise.gumbel(key, out)
-    return out
+    out = np.full((1, size), np.nan, dtype)
+    assert noise.perturb(key, np.zeros_like(out), False, out)
+    return out[0]
 
 
 def exponential(size: int, key: tuple[int, int] = KEY) -> np.ndarray:
@@ -35,15 +35,15 @@ def standard_errors(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def test_known_answers_of_threefry():
-    """From kat_vectors of Random123."""
+    """From kat_vectors of Random123, 13 rounds."""
     ones = 2**64 - 1
     for key, counter, expected in [
-        ((0, 0), (0, 0), (0xC2B6E3A8C2C69865, 0x6F81ED42F350084D)),
-        ((ones, ones), (ones, ones), (0xE02CB7C4D95D277A, 0xD06633D0893B8B68)),
+        ((0, 0), (0, 0), (0xF167B032C3B480BD, 0xE91F9FEE4B7A6FB5)),
+        ((ones, ones), (ones, ones), (0xCCDEC5C917A874B1, 0x4DF53ABCA26CEB01)),
         (
             (0xA4093822299F31D0, 0x082EFA98EC4E6C89),
             (0x243F6A8885A308D3, 0x13198A2E03707344),
-            (0x263C7D30BB0F0AF1, 0x56BE8361D3311526),
+            (0xC3AAC71561042993, 0x3FE7AE8801AFF316),
         ),
     ]:
         words = noise.threefry(*(np.uint64(word) for word in (*key, *counter)))

@@ -57,10 +57,9 @@ def test_each_item_is_done_once(threads: int, count: int):
 def test_blocks_cover_the_range(threads: int, work: int):
     torch.set_num_threads(threads)
     for size in (0, 1, 2, 9, 1000):
-        for most in (1, 4, 10**9):
-            parts = pool.blocks(size, work, most)
-            assert [i for part in parts for i in range(size)[part]] == list(range(size))
-            assert all(0 < part.stop - part.start <= most for part in parts)
+        parts = pool.blocks(size, work)
+        assert [i for part in parts for i in range(size)[part]] == list(range(size))
+        assert all(part.stop > part.start for part in parts)
 
 
 @pytest.mark.parametrize("by_caller", [True, False])
@@ -160,7 +159,7 @@ def child(keys: torch.Tensor, expected: tuple[np.ndarray, np.ndarray]) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_in_a_forked_child():
     torch.set_num_threads(2)
-    keys = problem((60, 500))  # enough for two threads, too little for torch's own, which do not survive a fork
+    keys = problem((200, 150))  # enough for two threads, too little for torch's own, which do not survive a fork
     expected = value_and_gradient(keys)
     assert pool._pool is not None
     process = multiprocessing.get_context("fork").Process(target=child, args=(keys, expected))

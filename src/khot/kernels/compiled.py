@@ -29,7 +29,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except (OSError, EOFError, UnpicklingError):
+        except (OSError, EOFError, UnpicklingError, AttributeError, ImportError):  # the latter of an older release
             with suppress(OSError):
                 self.flush()
             return None

@@ -16,23 +16,20 @@ _BITS_OF_ROOT_HALF = int(np.float64(0.5**0.5).view(np.int64))
 
 @exact
 def exp32(x):
-    """e^x for float32 x <= 0, to 1e-7; exactly 1 at 0 and exactly 0 below -87."""
-    low = np.float32(-87.0)
-    y = x if x > low else low
-    shifted = y * np.float32(1.4426950408889634) + np.float32(_ROUND_32)
-    whole = shifted - np.float32(_ROUND_32)
-    r = y - whole * np.float32(0.693359375)
-    r = r + whole * np.float32(2.12194440e-4)
-    p = np.float32(1.9875691500e-4)
-    p = p * r + np.float32(1.3981999507e-3)
-    p = p * r + np.float32(8.3334519073e-3)
-    p = p * r + np.float32(4.1665795894e-2)
-    p = p * r + np.float32(1.6666665459e-1)
-    p = p * r + np.float32(5.0000001201e-1)
-    p = (p * r) * r + r + np.float32(1.0)
-    power = np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
-    result = p * power
-    return result if x > low else np.float32(0.0)
+    """e^x for float32 x <= 0, to 1e-7 (1 + |x| / 3); exactly 1 at 0 and exactly 0 below -87."""
+    low = np.float32(-126.0)
+    z = x * np.float32(1.4426950408889634)
+    y = z if z > low else low
+    shifted = y + np.float32(_ROUND_32)
+    f = y - (shifted - np.float32(_ROUND_32))
+    p = np.float32(1.3264726899e-3)  # 2^f to 9e-8 for |f| <= 1/2
+    p = p * f + np.float32(9.6715126606e-3)
+    p = p * f + np.float32(5.5507337442e-2)
+    p = p * f + np.float32(2.4022242085e-1)
+    p = p * f + np.float32(6.9314697760e-1)
+    p = p * f + np.float32(1.0)
+    bits = np.float32(p).view(np.int32) + (np.float32(shifted).view(np.int32) << np.int32(23))
+    return np.int32(bits).view(np.float32) if z > low else np.float32(0.0)
 
 
 @exact

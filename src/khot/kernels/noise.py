@@ -1,14 +1,15 @@
 """Random numbers by counter: the i-th number of a key is a function of i and the key, whoever computes it.
 
-Threefry-2x64 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). A pair of words gives
-two numbers; in every group of 2 x LANES numbers the first words make the first half, so that stores are vectors.
+Threefry-2x64 with 13 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011: the fewest that pass
+all tests of BigCrush). A pair of words gives two numbers; in every group of 2 x LANES numbers the first words make the
+first half, so that stores are vectors.
 """
 
 import numpy as np
 
-from khot.kernels import pool
+from khot.kernels import passive, pool
 from khot.kernels.compiled import exact
-from khot.kernels.elementary import log64
+from khot.kernels.elementary import largest, log64
 
 LANES = 256
 _SMALLEST = 2.0**-54  # stands in for a uniform number of exactly zero, so that no result is infinite
@@ -25,21 +26,22 @@ def threefry(key0, key1, counter0, counter1):
     """Two random words of 64 bits."""
     key2 = np.uint64(0x1BD11BDAA9FC1A22) ^ key0 ^ key1
     x0, x1 = counter0 + key0, counter1 + key1
-    keys = (key1, key2, key0, key1, key2, key0)
-    for four in range(5):
-        if four % 2 == 0:
-            x0, x1 = _mix(x0, x1, 16)
-            x0, x1 = _mix(x0, x1, 42)
-            x0, x1 = _mix(x0, x1, 12)
-            x0, x1 = _mix(x0, x1, 31)
-        else:
-            x0, x1 = _mix(x0, x1, 16)
-            x0, x1 = _mix(x0, x1, 32)
-            x0, x1 = _mix(x0, x1, 24)
-            x0, x1 = _mix(x0, x1, 21)
-        x0 += keys[four]
-        x1 += keys[four + 1] + np.uint64(four + 1)
-    return x0, x1
+    x0, x1 = _mix(x0, x1, 16)
+    x0, x1 = _mix(x0, x1, 42)
+    x0, x1 = _mix(x0, x1, 12)
+    x0, x1 = _mix(x0, x1, 31)
+    x0, x1 = x0 + key1, x1 + (key2 + np.uint64(1))
+    x0, x1 = _mix(x0, x1, 16)
+    x0, x1 = _mix(x0, x1, 32)
+    x0, x1 = _mix(x0, x1, 24)
+    x0, x1 = _mix(x0, x1, 21)
+    x0, x1 = x0 + key2, x1 + (key0 + np.uint64(2))
+    x0, x1 = _mix(x0, x1, 16)
+    x0, x1 = _mix(x0, x1, 42)
+    x0, x1 = _mix(x0, x1, 12)
+    x0, x1 = _mix(x0, x1, 31)
+    x0, x1 = x0 + key0, x1 + (key1 + np.uint64(3))
+    return _mix(x0, x1, 16)
 
 
 @exact
@@ -70,26 +72,58 @@ def _fill_exponential(key0, key1, first, last, out):
 
 
 @exact
-def _fill_gumbel(key0, key1, first, last, out):
-    words = np.empty(2 * LANES, np.uint64)
+def _survey(first, last, logits, tops):
+    """The largest of each row from first to last; returns whether none is NaN or +inf."""
+    sound = True
+    for b in range(first, last):
+        tops[b] = largest(logits[b])
+        sound &= tops[b] < np.inf and not passive.has_nan(logits[b], 0, logits.shape[1])
+    return sound
+
+
+@exact
+def _perturb(key0, key1, first, last, logits, tops, out):
+    """Fill the groups from first to last of the flat out: logits, less the top of their row, plus noise."""
+    n, words, kind = logits.shape[1], np.empty(2 * LANES, np.uint64), logits.dtype.type
+    lowest, absent = np.finfo(logits.dtype).min, kind(-np.inf)
     for group in range(first, last):
         _words(key0, key1, group, words)
-        here = out[group * 2 * LANES : (group + 1) * 2 * LANES]
+        start = group * 2 * LANES
+        here = out[start : start + 2 * LANES]
         for i in range(here.shape[0]):
             here[i] = -log64(_exponential(words[i]))
+        while start < out.shape[0] and start < (group + 1) * 2 * LANES:
+            b, column = start // n, start % n
+            stop = min(start + n - column, (group + 1) * 2 * LANES)
+            row, there = logits[b % logits.shape[0], column : column + stop - start], out[start:stop]
+            top = kind(max(tops[b % logits.shape[0]], lowest))
+            for i in range(there.shape[0]):
+                distance = row[i] - top
+                distance = lowest if distance < lowest else distance
+                there[i] += absent if row[i] == absent else distance
+            start = stop
 
 
 def exponential(key: tuple[int, int], out: np.ndarray) -> None:
     """Fill a flat array of float64 with standard exponential numbers."""
-    _fill(_fill_exponential, key, out)
+    groups, words = -(-len(out) // (2 * LANES)), (np.uint64(key[0]), np.uint64(key[1]))
+    parts = pool.blocks(groups, work=10 * LANES)
+    pool.each(lambda part: _fill_exponential(*words, part.start, part.stop, out), parts)
 
 
-def gumbel(key: tuple[int, int], out: np.ndarray) -> None:
-    """Fill a flat array of float32 or float64 with standard Gumbel numbers, -log of `exponential`."""
-    _fill(_fill_gumbel, key, out)
+def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.ndarray) -> bool:
+    """Fill the rows of out, float32 or float64, with logits plus standard Gumbel noise, -log of `exponential`.
 
-
-def _fill(kernel, key: tuple[int, int], out: np.ndarray) -> None:
-    groups = -(-len(out) // (2 * LANES))
-    words = np.uint64(key[0]), np.uint64(key[1])
-    pool.each(lambda part: kernel(*words, part.start, part.stop, out), pool.blocks(groups, work=2 * 2 * LANES))
+    The rows of the logits are repeated as often as need be. If `centred`, each is measured from its largest item, so
+    that a large offset does not swallow the noise. Returns whether no logit is NaN or +inf; if one is, nothing is done.
+    """
+    words, sound, tops = (np.uint64(key[0]), np.uint64(key[1])), [], np.empty(len(logits), logits.dtype)
+    parts = pool.blocks(len(logits), work=logits.shape[1] // 4)
+    pool.each(lambda part: sound.append(_survey(part.start, part.stop, logits, tops)), parts)
+    if not centred:
+        tops[:] = 0
+    flat = out.reshape(-1)
+    parts = pool.blocks(-(-len(flat) // (2 * LANES)), work=10 * LANES)
+    if all(sound):
+        pool.each(lambda part: _perturb(*words, part.start, part.stop, logits, tops, flat), parts)
+    return all(sound)

@@ -9,38 +9,65 @@ import math
 import numpy as np
 
 from khot.kernels.compiled import exact, no_nan, reorder
-from khot.kernels.elementary import exponential, largest
+from khot.kernels.elementary import exp64, exponential, largest
 
-BLOCK = 512  # items whose powers stay in the first-level cache
-CHUNK = 64 * BLOCK  # items that one thread takes at a time in a very long row
+BLOCK = 1024  # items whose powers stay in the first-level cache
+CHUNK = 32 * BLOCK  # items that one thread takes at a time in a very long row
+_NEGLIGIBLE = -40.0  # logarithm of what is lost in a sum of float64
 
 
 @exact
-def width(n, size):
-    """Items under one maximum, a power of two, such that there are several times `size` maxima if n allows it."""
-    result = 1
-    while result < 64 and 8 * result * size <= n:
+def groups(n, size):
+    """Into how many groups to cut n items when the `size` largest are sought: a power of two, or n.
+
+    Many groups make the selection of the largest maxima long, few the search for the items behind them.
+    """
+    wanted = max(4.0 * size, math.sqrt(0.25 * n * size))
+    result = 8
+    while result < wanted:
         result *= 2
-    return result
+    return min(result, n)
+
+
+@no_nan
+def maxima_of(row, start, stop, maxima):
+    """Maximum of every group: item i belongs to the group i modulo their number, of which `start` is a multiple."""
+    size = maxima.shape[0]
+    count = (stop - start) // size
+    table, rest = row[start : start + count * size].reshape(count, size), row[start + count * size : stop]
+    for i in range(size):
+        maxima[i] = -math.inf
+    for r in range(0, count - 3, 4):
+        for i in range(size):
+            x = table[r, i] if table[r, i] > table[r + 1, i] else table[r + 1, i]
+            y = table[r + 2, i] if table[r + 2, i] > table[r + 3, i] else table[r + 3, i]
+            x = x if x > y else y
+            maxima[i] = x if x > maxima[i] else maxima[i]
+    for r in range(count - count % 4, count):
+        for i in range(size):
+            maxima[i] = table[r, i] if table[r, i] > maxima[i] else maxima[i]
+    for i in range(rest.shape[0]):
+        maxima[i] = rest[i] if rest[i] > maxima[i] else maxima[i]
 
 
 @reorder
-def scan(row, start, stop, width, maxima):
-    """Maximum of every `width` items; returns how many are NaN and how many absent."""
-    zero, one, low = row.dtype.type(0), row.dtype.type(1), row.dtype.type(-math.inf)
-    nan, absent = 0, 0
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        strange, gone = zero, zero  # counted in the dtype of the row, which keeps the vector lanes full
-        here = row[first:last]
-        for i in range(here.shape[0]):
-            strange += zero if here[i] == here[i] else one
-            gone += one if here[i] == low else zero
-        nan += int(strange)
-        absent += int(gone)
-        for i in range(first, last, width):
-            maxima[i // width] = largest(row[i : min(i + width, last)])
-    return nan, absent
+def has_nan(row, start, stop):
+    """Whether an item is NaN."""
+    zero, one = row.dtype.type(0), row.dtype.type(1)
+    count = zero  # in the dtype of the row, which keeps the vector lanes full
+    for i in range(start, stop):
+        count += zero if row[i] == row[i] else one
+    return count > zero
+
+
+@reorder
+def count_above(values, bar):
+    """How many are above the bar, exact up to 2^24."""
+    zero, one = values.dtype.type(0), values.dtype.type(1)
+    count = zero
+    for i in range(values.shape[0]):
+        count += one if values[i] > bar else zero
+    return int(count)
 
 
 @no_nan
@@ -79,154 +106,169 @@ def nth_largest(values, n):
 
 
 @exact
-def position(index, item):
-    """How many of the ascending indices are smaller than `item`."""
-    low, high = 0, index.shape[0]
-    while low < high:
-        middle = (low + high) // 2
-        if index[middle] < item:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def above(row, bar, maxima, index):
+    """Fill in the indices of the items above the bar, of which `maxima` tell where they can be; returns how many.
 
-
-@exact
-def choose(row, size, width, maxima):
-    """Ascending indices of `size` to 5/4 `size` of the largest items.
-
-    The threshold is the size-th largest maximum. What passes it is cut to `size` by a selection if need be.
+    The index has room for one more, which is written and not kept; it returns as soon as that is full.
     """
-    bar = nth_largest(maxima.copy(), size)
-    above = _at_least(row, bar, width, maxima)
-    if 4 * above.shape[0] <= 5 * size:
-        return above
-    values = np.empty(above.shape[0], row.dtype)
-    for i in range(above.shape[0]):
-        values[i] = row[above[i]]
-    bar = nth_largest(values, size)
-    room = size
-    for i in above:
-        room -= row[i] > bar
-    index = np.empty(size, np.int64)
-    count = 0
-    for i in above:
-        tied = row[i] == bar and room > 0
-        if row[i] > bar or tied:
-            index[count] = i
-            count += 1
-            room -= tied
-    return index
-
-
-@exact
-def _at_least(row, bar, width, maxima):
-    """Ascending indices of the items >= bar, of which `maxima` tell where they can be."""
-    groups = 0
-    for b in range(maxima.shape[0]):
-        groups += maxima[b] >= bar
-    found = np.empty(groups * width + 1, np.int64)  # one more, which is written and not kept
-    count = 0
-    for b in range(maxima.shape[0]):
-        if maxima[b] >= bar:
-            for i in range(b * width, min(b * width + width, row.shape[0])):
-                found[count] = i
-                count += row[i] >= bar
-    return found[:count]
+    count, size, room = 0, maxima.shape[0], index.shape[0]
+    for group in range(size):
+        if maxima[group] > bar:
+            for i in range(group, row.shape[0], size):
+                index[count] = i
+                count += row[i] > bar
+                if count == room:
+                    return count
+    return count
 
 
 @reorder
-def decay(row, start, stop, threshold, s, active, u, moments):
-    """u = exp((row - threshold) s), 0 at the active items; adds the sums of its powers 1, 2, ... to moments."""
-    zero = row.dtype.type(0)
-    powers = np.empty(BLOCK, row.dtype)
-    done = position(active, start)
+def decay(row, start, stop, bar, s, u, moments):
+    """u = exp((row - bar) s), 0 above the bar; adds the sums of its powers 1, 2, ... to moments."""
+    zero, bar, s = row.dtype.type(0), row.dtype.type(bar), row.dtype.type(s)
     for first in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - first)
-        keys, here = row[first : first + size], u[first : first + size]
-        for i in range(size):
-            x = (keys[i] - threshold) * s
-            here[i] = exponential(x if x < zero else zero)
-        while done < active.shape[0] and active[done] < first + size:
-            u[active[done]] = zero
-            done += 1
-        for i in range(size):
-            powers[i] = here[i]
-        _add_powers(powers, here, moments)
+        keys, here = row[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
+        for i in range(keys.shape[0]):
+            x = (keys[i] - bar) * s
+            here[i] = exponential(x) if x <= zero else zero
+        _add_moments(here, moments)
+
+
+@reorder
+def decay_finely(row, start, stop, bar, s, u, moments):
+    """`decay` of a float32 row in float64, but for blocks that hardly count."""
+    fine = np.empty(BLOCK)
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        keys, here = row[first:last], u[first:last]
+        if (largest(keys) - bar) * s < _NEGLIGIBLE:
+            decay(row, first, last, bar, s, u, moments)
+            continue
+        wide = fine[: keys.shape[0]]
+        for i in range(keys.shape[0]):
+            x = (np.float64(keys[i]) - bar) * s
+            wide[i] = exp64(x) if x <= 0.0 else 0.0
+        for i in range(keys.shape[0]):
+            here[i] = wide[i]
+        _add_moments(wide, moments)
+
+
+@reorder
+def _add_moments(u, moments):
+    """Adds the sums of u, u^2, ... to moments, four at a time."""
+    sum0 = sum1 = sum2 = sum3 = u.dtype.type(0)
+    for i in range(u.shape[0]):
+        square = u[i] * u[i]
+        sum0 += u[i]
+        sum1 += square
+        sum2 += u[i] * square
+        sum3 += square * square
+    _add_four(moments, 0, sum0, sum1, sum2, sum3)
+    if moments.shape[0] > 4:
+        sum0 = sum1 = sum2 = sum3 = u.dtype.type(0)
+        for i in range(u.shape[0]):
+            square = u[i] * u[i]
+            fourth = square * square
+            sum0 += u[i] * fourth
+            sum1 += square * fourth
+            sum2 += u[i] * (square * fourth)
+            sum3 += fourth * fourth
+        _add_four(moments, 4, sum0, sum1, sum2, sum3)
 
 
 @reorder
 def project(g, u, start, stop, moments):
     """Adds the sums of g u, g u^2, ... to moments."""
-    powers = np.empty(BLOCK, u.dtype)
     for first in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - first)
-        given, here = g[first : first + size], u[first : first + size]
-        for i in range(size):
-            powers[i] = given[i] * here[i]
-        _add_powers(powers, here, moments)
-
-
-@reorder
-def _add_powers(powers, u, moments):
-    """Adds the sums of powers, powers u, powers u^2, ... to moments, four at a time; the powers are used up."""
-    for d in range(0, moments.shape[0], 4):
+        given, here = g[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
         sum0 = sum1 = sum2 = sum3 = u.dtype.type(0)
-        for i in range(u.shape[0]):
-            x0 = powers[i]
-            x1 = x0 * u[i]
-            x2 = x1 * u[i]
-            x3 = x2 * u[i]
-            sum0 += x0
-            sum1 += x1
-            sum2 += x2
-            sum3 += x3
-            powers[i] = x3 * u[i]
-        moments[d] += sum0
-        moments[d + 1] += sum1
-        moments[d + 2] += sum2
-        moments[d + 3] += sum3
+        for i in range(here.shape[0]):
+            x, square = given[i] * here[i], here[i] * here[i]
+            cube = x * square
+            sum0 += x
+            sum1 += x * here[i]
+            sum2 += cube
+            sum3 += cube * here[i]
+        _add_four(moments, 0, sum0, sum1, sum2, sum3)
+        if moments.shape[0] > 4:
+            sum0 = sum1 = sum2 = sum3 = u.dtype.type(0)
+            for i in range(here.shape[0]):
+                square = here[i] * here[i]
+                x = (given[i] * here[i]) * (square * square)
+                cube = x * square
+                sum0 += x
+                sum1 += x * here[i]
+                sum2 += cube
+                sum3 += cube * here[i]
+            _add_four(moments, 4, sum0, sum1, sum2, sum3)
+
+
+@exact
+def _add_four(moments, d, sum0, sum1, sum2, sum3):
+    moments[d] += sum0
+    moments[d + 1] += sum1
+    moments[d + 2] += sum2
+    moments[d + 3] += sum3
+
+
+@exact
+def _cubic(x, c0, c1, c2, c3):
+    return ((c3 * x + c2) * x + c1) * x + c0
+
+
+@exact
+def _coefficient(coefficients, d, like):
+    """In the dtype of an array, and 0 beyond the last."""
+    return like.dtype.type(coefficients[d] if d < coefficients.shape[0] else 0.0)
 
 
 @reorder
 def evaluate(u, start, stop, coefficients, out):
     """out = u times the polynomial in u."""
-    value = np.empty(BLOCK, u.dtype)
-    for first in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - first)
-        here, there = u[first : first + size], out[first : first + size]
-        _polynomial(here, coefficients, value)
-        for i in range(size):
-            there[i] = value[i] * here[i]
+    c0, c1 = _coefficient(coefficients, 0, u), _coefficient(coefficients, 1, u)
+    c2, c3 = _coefficient(coefficients, 2, u), _coefficient(coefficients, 3, u)
+    c4, c5 = _coefficient(coefficients, 4, u), _coefficient(coefficients, 5, u)
+    c6, c7 = _coefficient(coefficients, 6, u), _coefficient(coefficients, 7, u)
+    here, there = u[start:stop], out[start:stop]
+    if coefficients.shape[0] <= 4:
+        for i in range(here.shape[0]):
+            there[i] = here[i] * _cubic(here[i], c0, c1, c2, c3)
+    else:
+        for i in range(here.shape[0]):
+            x = here[i]
+            there[i] = x * _cubic(x, c0, c1, c2, c3 + x * _cubic(x, c4, c5, c6, c7))
 
 
 @reorder
 def combine(u, start, stop, rest, g, coefficients, out):
-    """out = u (the polynomial `rest` + the sum over r of g_r times the polynomial r), saturated."""
+    """out = u (the polynomial `rest` + g times the other polynomial), saturated."""
     most = np.finfo(out.dtype).max
-    value, total = np.empty(BLOCK, u.dtype), np.empty(BLOCK, u.dtype)
-    for first in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - first)
-        here, there = u[first : first + size], out[first : first + size]
-        _polynomial(here, rest, total)
-        for r in range(g.shape[0]):
-            _polynomial(here, coefficients[r], value)
-            given = g[r, first : first + size]
-            for i in range(size):
-                total[i] += value[i] * given[i]
-        for i in range(size):
-            x = total[i] * here[i]
-            x = x if x < most else most
-            there[i] = x if x > -most else -most
+    here, given, there = u[start:stop], g[start:stop], out[start:stop]
+    if rest.shape[0] <= 4:
+        c0, c1 = _coefficient(coefficients, 0, u), _coefficient(coefficients, 1, u)
+        c2, c3 = _coefficient(coefficients, 2, u), _coefficient(coefficients, 3, u)
+        r0, r1 = _coefficient(rest, 0, u), _coefficient(rest, 1, u)
+        r2, r3 = _coefficient(rest, 2, u), _coefficient(rest, 3, u)
+        for i in range(here.shape[0]):
+            x = here[i]
+            y = x * (given[i] * _cubic(x, c0, c1, c2, c3) + _cubic(x, r0, r1, r2, r3))
+            y = most if y > most else y
+            there[i] = -most if y < -most else y
+        return
+    evaluate(u, start, stop, rest, out)
+    add_product(u, start, stop, g, coefficients, out)
 
 
 @reorder
-def _polynomial(u, coefficients, value):
-    """The polynomial in u, four coefficients at a time."""
-    for i in range(u.shape[0]):
-        value[i] = 0
-    for d in range(coefficients.shape[0] - 4, -1, -4):
-        c0, c1 = u.dtype.type(coefficients[d]), u.dtype.type(coefficients[d + 1])
-        c2, c3 = u.dtype.type(coefficients[d + 2]), u.dtype.type(coefficients[d + 3])
-        for i in range(u.shape[0]):
-            value[i] = (((value[i] * u[i] + c3) * u[i] + c2) * u[i] + c1) * u[i] + c0
+def add_product(u, start, stop, g, coefficients, out):
+    """out += u g times the polynomial, saturated."""
+    most = np.finfo(out.dtype).max
+    value = np.empty(BLOCK, u.dtype)
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        given, there = g[first:last], out[first:last]
+        evaluate(u[first:last], 0, last - first, coefficients, value)
+        for i in range(there.shape[0]):
+            y = there[i] + given[i] * value[i]
+            y = most if y > most else y
+            there[i] = -most if y < -most else y

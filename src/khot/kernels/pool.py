@@ -5,6 +5,7 @@ as many threads as torch uses, the calling one included.
 """
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -15,8 +16,9 @@ import torch
 
 T = TypeVar("T")
 
-_SMALL = 50_000  # units of work, of some nanoseconds each, that one thread does faster than two
-_BLOCK = 100_000  # units of work in a block, at least, once every thread has one
+_SMALL = 250_000  # units of work, of about a nanosecond each, that one thread does faster than two
+_BLOCK = 50_000  # units of work in a block, at least
+_PATIENCE = 2e-4  # seconds
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -34,14 +36,14 @@ def threads() -> int:
     return torch.get_num_threads()
 
 
-def blocks(size: int, work: int, most: int = 2**62) -> list[slice]:
-    """Cut range(size) into blocks of at most `most`: a few for each thread, or one if all work together is small.
+def blocks(size: int, work: int) -> list[slice]:
+    """Cut range(size) into blocks: a few for each thread, or one if all work together is small.
 
     `work` is about what one member of the range costs.
     """
-    workers = min(threads(), size)
-    parts = 1 if workers <= 1 or size * work < _SMALL else min(max(workers, size * work // _BLOCK), 4 * workers)
-    step = max(1, min(-(-size // parts), most))
+    workers = threads() if size * work >= _SMALL else 1
+    parts = 1 if workers <= 1 else min(size * work // _BLOCK, 8 * workers)
+    step = max(1, -(-size // parts))
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
@@ -69,6 +71,15 @@ def each(function: Callable[[T], None], items: Sequence[T]) -> None:
         drain()
     finally:
         running = [helper for helper in helpers if not helper.cancel()]
-        wait(running)
+        _wait(running)
     for helper in running:
         helper.result()
+
+
+def _wait(helpers: list[Future[None]]) -> None:
+    """Wait in turns at first: a thread that sleeps wakes up later than most helpers need."""
+    patience = time.perf_counter() + _PATIENCE
+    while not all(helper.done() for helper in helpers):
+        if time.perf_counter() > patience:
+            wait(helpers)
+        time.sleep(0)

@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from khot.kernels.compiled import exact, reorder
+from khot.kernels import interpolation, scratch
+from khot.kernels.compiled import exact, no_nan, reorder
+from khot.kernels.constants import LARGEST
 from khot.kernels.elementary import exp64, largest, log1m
 
 UNIT = 2.0**-53
-LARGEST = 1e200  # cotangents saturate here: times n it is still far from overflow
-FAR = 1e300  # and logarithms here
+FAR = 1e300  # logarithms saturate here
+FAINT = 1e-200  # a total weight below this may have lost items to underflow
 FINE, TRUNCATED, INEXACT = 0, 1, 2
 # columns of the record of a step: HEAD is the index of the head, or -1; p of an item is its weight times TO_P, its
 # share among the items other than the head is its weight times TO_SHARE
@@ -30,7 +32,7 @@ COLUMNS = 5
 class Steps(NamedTuple):
     """What k steps over M items leave for the results and for the way back."""
 
-    weights: np.ndarray  # (k, M), 0 at a head; a single row, overwritten, where nobody reads it
+    weights: np.ndarray  # (k, M), 0 at a head; two rows, in turn, where nobody reads it
     record: np.ndarray  # (k, COLUMNS)
     gaps: np.ndarray  # (k, M), how far alpha, less t log u, lies below the largest, or (0, M) where nobody reads it
 
@@ -38,13 +40,13 @@ class Steps(NamedTuple):
 @exact
 def room_for(k, size, keep, keep_gaps):
     """Numbers that the steps take."""
-    return (k if keep else 1) * size + k * COLUMNS + (k if keep_gaps else 0) * size
+    return (k if keep else 2) * size + k * COLUMNS + (k if keep_gaps else 0) * size
 
 
 @exact
 def steps_in(room, k, size, keep, keep_gaps):
     """Steps laid out in a flat array of at least `room_for` numbers."""
-    rows, gap_rows = k if keep else 1, k if keep_gaps else 0
+    rows, gap_rows = k if keep else 2, k if keep_gaps else 0
     a = rows * size
     b = a + k * COLUMNS
     c = b + gap_rows * size
@@ -61,6 +63,110 @@ def sharpness(t):
 def gap(key, taken, key_m, taken_m):
     """How far an item lies below the first, in units of the keys; the order of the sums keeps the digits."""
     return (key - key_m) + (taken - taken_m)
+
+
+@exact
+def warm(keys, many, active, bar, k, t, tolerance, steps, result):
+    """`forward` at temperatures at which errors do not grow: weights go from step to step by multiplication.
+
+    Returns INEXACT where weights underflow, so that `forward` must do it.
+    """
+    s = sharpness(t)
+    weigh(keys, active, keys.shape[0] - active, bar, largest(keys), s, steps.weights)
+    return multiply(steps.weights, steps.record, many[active:], active, k, s, tolerance, result)
+
+
+@exact
+def multiply(weights, record, many, active, k, s, tolerance, result):
+    """The steps of `warm`, from the weights of the first; `many` (D,) tells how many items a node stands for."""
+    row = 0
+    total, first = _sum_and_largest(weights, 0, active)
+    for j in range(k):
+        mass = 0.0
+        for q in range(many.shape[0]):
+            mass += many[q] * weights[row, active + q]
+        m, others = -1, 0.0
+        if 2.0 * first > total + mass:
+            m = _find(weights, row, first)
+            weights[row, m] = 0.0
+            others = _sum_and_largest(weights, row, active)[0] + mass
+            total = others + first
+        else:
+            total += mass
+        if mass < 0.0:
+            return TRUNCATED
+        if not total > FAINT:
+            return INEXACT
+        to_p = 1.0 / total
+        p_head, left = first * to_p, others * to_p
+        record[j, HEAD], record[j, TO_P], record[j, TO_SHARE] = m, to_p, 1.0 / others if others > 0.0 else 0.0
+        record[j, P_HEAD], record[j, LEFT_HEAD] = p_head, left
+        if m >= 0:
+            result[m] += p_head
+        if j == k - 1:
+            for i in range(active + many.shape[0]):
+                result[i] += weights[row, i] * to_p
+            break
+        following = (row + 1) % weights.shape[0]
+        at_head = first * left**s if m >= 0 else 0.0
+        _multiply(weights, row, following, active + many.shape[0], to_p, s, result)
+        if m >= 0:
+            weights[following, m] = at_head
+        total, first = _sum_and_largest(weights, following, active)
+        row = following
+    for q in range(many.shape[0]):
+        if not s * result[active + q] <= tolerance:
+            return TRUNCATED
+    return FINE
+
+
+@reorder
+def weigh(keys, active, length, bar, top, s, weights):
+    """Weights of the first step, of active items and of nodes."""
+    for i in range(active):
+        weights[0, i] = exp64((keys[i] - top) * s)
+    if length > 0:
+        at_bar = exp64((bar - top) * s)
+        for q in range(length):
+            weights[0, active + q] = at_bar * interpolation.positions(length)[q]
+
+
+@no_nan
+def _sum_and_largest(weights, row, active):
+    total, first = 0.0, 0.0
+    for i in range(active):
+        x = weights[row, i]
+        total += x
+        first = x if x > first else first
+    return total, first
+
+
+@exact
+def _find(weights, row, x):
+    m = 0
+    while weights[row, m] != x:
+        m += 1
+    return m
+
+
+@exact
+def _multiply(weights, row, following, size, to_p, s, result):
+    """Add p = weights to_p to the result; the following weights are times (1 - p)^s."""
+    if s == 1.0:
+        for i in range(size):
+            p = weights[row, i] * to_p
+            result[i] += p
+            weights[following, i] = weights[row, i] * (1.0 - p)
+    elif s == 2.0:
+        for i in range(size):
+            p = weights[row, i] * to_p
+            result[i] += p
+            weights[following, i] = weights[row, i] * ((1.0 - p) * (1.0 - p))
+    else:
+        for i in range(size):
+            p = weights[row, i] * to_p
+            result[i] += p
+            weights[following, i] = weights[row, i] * exp64(s * log1m(p))
 
 
 @exact
@@ -108,8 +214,8 @@ def _take(weights, to_p, taken, result):
 
 
 @exact
-def forward(keys, many, active, threshold, k, t, unit, rough, tolerance, promise, steps, result):
-    """Run k steps on the keys (M,): the `active` ones, then those of nodes, t log u above the threshold.
+def forward(keys, many, active, bar, k, t, unit, rough, tolerance, promise, steps, result, space):
+    """Run k steps on the keys (M,): the `active` ones, then those of nodes, t log u above the bar.
 
     Fills the steps and adds all p to result (M,). Returns TRUNCATED as soon as an entry at a node over t is above the
     `tolerance`, beyond which the nodes do not stand for the passive items; INEXACT if rounding errors, in multiples of
@@ -118,14 +224,17 @@ def forward(keys, many, active, threshold, k, t, unit, rough, tolerance, promise
     """
     size = keys.shape[0]
     s = sharpness(t)
-    taken = np.zeros(size)
-    error = np.zeros((2, size if promise > 0.0 else 0))
+    taken = scratch.zeros(space, size)
+    errors = scratch.zeros(space, 2 * size if promise > 0.0 else 0)
+    error = errors.reshape(2, errors.shape[0] // 2)
     for j in range(k):
         weights, record = steps.weights[min(j, steps.weights.shape[0] - 1)], steps.record[j]
         m = _first(keys, taken, weights)
         origin, lift = 0.0, 1.0
         total = _weigh(keys, taken, many, m, s, origin, weights)
-        if total < 1e-250:  # the first is so far above the others that they are weighed from the second
+        if (
+            m < active and 0.0 <= total < 1e-250
+        ):  # the first is so far above the others that they are weighed from the second
             origin = max(_second(keys, taken, m) * s, -FAR)
             lift = exp64(origin)
             total = _weigh(keys, taken, many, m, s, origin, weights)
@@ -148,9 +257,9 @@ def forward(keys, many, active, threshold, k, t, unit, rough, tolerance, promise
         if promise > 0.0:
             _grow(keys, taken, weights, record, m, active, s, log_left, unit, rough * mass, error)
         if steps.gaps.shape[0] > 0:
-            at_m = keys[m] if m < active else threshold
+            at_m = keys[m] if m < active else bar
             for i in range(size):
-                steps.gaps[j, i] = gap(keys[i] if i < active else threshold, taken[i], at_m, taken[m])
+                steps.gaps[j, i] = gap(keys[i] if i < active else bar, taken[i], at_m, taken[m])
         _take(weights, record[TO_P], taken, result)
         if leads:
             result[m] += head
@@ -190,22 +299,79 @@ def _grow(keys, taken, weights, record, m, active, s, log_left, unit, rough, err
 
 
 @reorder
-def _mean_cotangent(weights, to_p, grad_p, grad):
+def _flow(weights, j, to_p, size, grad_p, r, grad, flow):
+    """Cotangent of p through both its uses, times p, and the sum of that."""
     total = 0.0
-    for i in range(weights.shape[0]):
-        p = weights[i] * to_p
-        total += p * (grad_p[i] - grad[i] / (1.0 - p))
+    for i in range(size):
+        p = weights[j, i] * to_p
+        flow[i] = p * (grad_p[r, i] - grad[i] / (1.0 - p))
+        total += flow[i]
     return total
 
 
 @exact
-def _pull_back(weights, many, to_p, lift, shift, s, grad_p, grad, grad_many):
-    for i in range(weights.shape[0]):
-        p = weights[i] * to_p
-        through_sum = weights[i] * lift - p * shift
-        change = s * (p * (grad_p[i] - grad[i] / (1.0 - p)) + many[i] * through_sum)
-        grad[i] = saturate(grad[i] + change)
-        grad_many[i] = saturate(grad_many[i] + through_sum)
+def _pull_back(weights, j, active, many, flow, through, s, grad, grad_many):
+    """Add to the cotangents what a step brings."""
+    for i in range(active):
+        grad[i] = saturate(grad[i] + s * (flow[i] + weights[j, i] * through))
+    for q in range(many.shape[0]):
+        i = active + q
+        grad[i] = saturate(grad[i] + s * (flow[i] + many[q] * (weights[j, i] * through)))
+        grad_many[q] = saturate(grad_many[q] + weights[j, i] * through)
+
+
+@exact
+def saturate(x):
+    """The number nearest to x between -LARGEST and LARGEST."""
+    x = LARGEST if x > LARGEST else x
+    return -LARGEST if x < -LARGEST else x
+
+
+@exact
+def step_back(j, s, active, many, weights, record, grad_p, flow, grad, grad_many):
+    """Take the cotangents back over the step j. Row j of grad_p (k, M) is the cotangent of p, or the only row."""
+    r = min(j, grad_p.shape[0] - 1)
+    m, p, to_p = int(record[j, HEAD]), record[j, P_HEAD], record[j, TO_P]
+    shift = _flow(weights, j, to_p, active + many.shape[0], grad_p, r, grad, flow)
+    lift, at_head = 0.0, 0.0
+    if m >= 0:
+        at_head = saturate(grad[m] + s * (p * (record[j, LEFT_HEAD] * grad_p[r, m] - grad[m] - shift)))
+        shift += p * grad_p[r, m]
+        lift = p * grad[m] * record[j, TO_SHARE]
+    _pull_back(weights, j, active, many, flow, lift - to_p * shift, s, grad, grad_many)
+    if m >= 0:
+        grad[m] = at_head
+
+
+@exact
+def backward(k, s, active, many, weights, record, grad_p, flow, grad, grad_many):
+    """Reverse sweep: cotangents of the keys, grad (M,), and of how many items a node stands for, grad_many (D,).
+
+    grad_p (k or 1, M) is the cotangent of p; one row serves all steps. `flow` (M,) is for use on the way.
+    """
+    for i in range(active + many.shape[0]):
+        grad[i] = 0.0
+    for q in range(many.shape[0]):
+        grad_many[q] = 0.0
+    for j in range(k - 1, -1, -1):
+        step_back(j, s, active, many, weights, record, grad_p, flow, grad, grad_many)
+
+
+@exact
+def backward_with_t(k, s, active, many, steps, grad_p, flow, grad, grad_many, space):
+    """The same with gaps; returns the cotangent of t."""
+    size = active + many.shape[0]
+    grad_t, before = 0.0, scratch.numbers(space, size)
+    for i in range(size):
+        grad[i] = 0.0
+    for q in range(many.shape[0]):
+        grad_many[q] = 0.0
+    for j in range(k - 1, -1, -1):
+        for i in range(size):
+            before[i] = grad[i]
+        step_back(j, s, active, many, steps.weights, steps.record, grad_p, flow, grad, grad_many)
+        grad_t -= _along(before, grad, steps.gaps[j], s)
+    return grad_t
 
 
 @reorder
@@ -216,39 +382,3 @@ def _along(before, after, gaps, s):
         x = gaps[i] * s
         total += (after[i] - before[i]) * (x if x > -1e100 else -1e100)
     return total
-
-
-@exact
-def saturate(x):
-    """The number nearest to x between -LARGEST and LARGEST."""
-    x = x if x < LARGEST else LARGEST
-    return x if x > -LARGEST else -LARGEST
-
-
-@exact
-def backward(k, t, many, steps, grad_p, grad, grad_many):
-    """Reverse sweep: cotangents of the keys, grad (M,), of how many items a node stands for, grad_many (M,), and of t.
-
-    grad_p (k or 1, M) is the cotangent of p; one row serves all steps. That of t needs the gaps; without them it is 0.
-    """
-    s = sharpness(t)
-    for i in range(grad.shape[0]):
-        grad[i], grad_many[i] = 0.0, 0.0
-    grad_t, before = 0.0, np.empty(grad.shape[0] if steps.gaps.shape[0] > 0 else 0)
-    for j in range(k - 1, -1, -1):
-        weights, record, g = steps.weights[j], steps.record[j], grad_p[min(j, grad_p.shape[0] - 1)]
-        m, p = int(record[HEAD]), record[P_HEAD]
-        for i in range(before.shape[0]):
-            before[i] = grad[i]
-        shift = _mean_cotangent(weights, record[TO_P], g, grad)
-        lift, at_head = 0.0, 0.0
-        if m >= 0:
-            at_head = saturate(grad[m] + s * (p * (record[LEFT_HEAD] * g[m] - grad[m] - shift)))
-            shift += p * g[m]
-            lift = p * grad[m] * record[TO_SHARE]
-        _pull_back(weights, many, record[TO_P], lift, shift, s, g, grad, grad_many)
-        if m >= 0:
-            grad[m] = at_head
-        if before.shape[0] > 0:
-            grad_t -= _along(before, grad, steps.gaps[j], s)
-    return grad_t

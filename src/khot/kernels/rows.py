@@ -9,18 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from khot.kernels import interpolation, passive, recursion
+from khot.kernels import interpolation, passive, recursion, scratch, split
 from khot.kernels.compiled import exact
+from khot.kernels.constants import ENTRIES, SUM, VECTORS
+from khot.kernels.elementary import largest
 from khot.kernels.passive import CHUNK
 from khot.kernels.recursion import saturate
-from khot.kernels.solution import BAD, load, p_of, solve, trivial
-from khot.kernels.split import decay, largest_active, survey
-
-SUM, VECTORS, ENTRIES = 0, 1, 2  # what is asked for
+from khot.kernels.solution import BAD, EMPTY, SHORT, load, p_of, solve
 
 
 class Swept(NamedTuple):
-    """Cotangents of the keys (M,), of how many items a node stands for (M,), of t."""
+    """Cotangents of the keys (M,), of how many items a node stands for (D,), of t."""
 
     keys: np.ndarray
     many: np.ndarray
@@ -28,15 +27,49 @@ class Swept(NamedTuple):
 
 
 @exact
-def coefficients(solved, k, mode):
+def scratch_size(n, k):
+    """Numbers that the work on a row usually takes."""
+    active = n if split.dense(n, k) else 4 * k
+    groups = passive.groups(n, split.ACTIVE * k)
+    return 500 + 16 * active + 8 * k + 3 * groups + (n // groups + 1) * 3 * k
+
+
+@exact
+def parted(row, k, t, u, space):
+    """The row cut into active and passive items, and the path of a row that needs no recursion, or -1."""
+    if not 0.0 < t < math.inf or k < 0 or passive.has_nan(row, 0, row.shape[0]):
+        return BAD, split.everything(row[:0], u, space)
+    if k == 0 or split.dense(row.shape[0], k):
+        return judged(row, k, largest(row), split.everything(row, u, space))
+    groups = passive.groups(row.shape[0], split.ACTIVE * k)
+    maxima = scratch.numbers(space, groups).view(row.dtype)[:groups]
+    passive.maxima_of(row, 0, row.shape[0], maxima)
+    path, parts = judged(row, k, largest(maxima), split.largest_active(row, k, maxima, u, space))
+    if path < 0 and parts.bar > -math.inf:
+        parts = split.with_moments(row, t, parts, split.nodes_first(row, t), space)
+    return path, parts
+
+
+@exact
+def judged(row, k, top, parts):
+    """The path of a row that needs no recursion, or -1, and its parts."""
+    if top == math.inf:
+        return BAD, parts
+    if k == 0:
+        return EMPTY, parts
+    return SHORT if parts.bar == -math.inf and parts.index.shape[0] < k else -1, parts
+
+
+@exact
+def coefficients(solved, k, mode, space):
     """Of the passive entries u C(u), one row a row of the result."""
     active, length = solved.split.index.shape[0], solved.split.moments.shape[0]
-    values = np.zeros((1 if mode == SUM else k, length))
+    rows = 1 if mode == SUM else k
+    values, table = scratch.zeros(space, rows * length).reshape(rows, length), scratch.table(space, rows, length)
     for j in range(k):
         for q in range(length):
-            values[0 if mode == SUM else j, q] += p_of(solved.steps, j, active + q)
-    table = np.empty_like(values)
-    for j in range(table.shape[0]):
+            values[0 if mode == SUM else j, q] += p_of(solved.steps.weights, solved.steps.record, j, active + q)
+    for j in range(rows):
         interpolation.coefficients(values[j], table[j])
     return table
 
@@ -44,91 +77,104 @@ def coefficients(solved, k, mode):
 @exact
 def place(index, item):
     """Where an item stands among the active ones, or -1."""
-    i = passive.position(index, item)
-    return i if i < index.shape[0] and index[i] == item else -1
+    for i in range(index.shape[0]):
+        if index[i] == item:
+            return i
+    return -1
 
 
 @exact
-def forward_row(row, k, t, mode, at, out, state):
-    """Fill the table of a row, and its state; returns the path it took. A SHORT row's table is left to the caller."""
-    seen, maxima = survey(row, k)
-    path = trivial(seen, k, t)
+def forward_row(row, k, t, mode, at, out, u, state, space):
+    """Fill the table of a row, and u and its state; returns the path it took. A SHORT row's table is left alone."""
+    scratch.clear(space)
+    path, parts = parted(row, k, t, u, space)
     if state.shape[0] > 0:
         state[0] = 0.0
     if path >= 0:
         out[:] = math.nan if path == BAD else 0.0
         return path
-    keep = mode != SUM or state.shape[0] > 0
-    solved = solve(row, k, t, seen, largest_active(row, k, t, seen, maxima), keep, False, state)
-    if solved.split.u.shape[0] == 0 or mode != SUM:
+    solved = solve(row, k, t, parts, mode != SUM or state.shape[0] > 0, False, state, space)
+    if solved.split.moments.shape[0] == 0 or mode != SUM:
         out[:] = 0.0
     if mode == ENTRIES:
-        _read_entries(solved, at[:k], out[0])
+        _read_entries(solved, at[:k], out[0], space)
     else:
-        _read_vectors(solved, k, mode, out)
+        _read_vectors(solved, k, mode, out, space)
     return solved.path
 
 
 @exact
-def result_coefficients(solved):
+def result_coefficients(solved, space):
     """`coefficients` for the k-hot vector, which needs no steps."""
-    result = np.empty(solved.split.moments.shape[0])
+    result = scratch.numbers(space, solved.split.moments.shape[0])
     interpolation.coefficients(solved.result[solved.split.index.shape[0] :], result)
     return result
 
 
 @exact
-def _read_vectors(solved, k, mode, out):
-    index, u = solved.split.index, solved.split.u
+def _read_vectors(solved, k, mode, out, space):
+    index, u, passives = solved.split.index, solved.split.u, solved.split.moments.shape[0] > 0
     if mode == SUM:
-        passive.evaluate(u, 0, u.shape[0], result_coefficients(solved), out[0])
+        if passives:
+            passive.evaluate(u, 0, u.shape[0], result_coefficients(solved, space), out[0])
         for i in range(index.shape[0]):
             out[0, index[i]] = solved.result[i]
         return
-    table = coefficients(solved, k, mode)
+    table = coefficients(solved, k, mode, space)
     for j in range(k):
-        passive.evaluate(u, 0, u.shape[0], table[j], out[j])
+        if passives:
+            passive.evaluate(u, 0, u.shape[0], table[j], out[j])
         for i in range(index.shape[0]):
-            out[j, index[i]] = p_of(solved.steps, j, i)
+            out[j, index[i]] = p_of(solved.steps.weights, solved.steps.record, j, i)
 
 
 @exact
-def _read_entries(solved, at, out):
-    table = coefficients(solved, at.shape[0], ENTRIES)
+def _power_sum(table, u):
+    """table[0] u + table[1] u^2 + ..."""
+    total, power = 0.0, u
+    for d in range(table.shape[0]):
+        total += table[d] * power
+        power *= u
+    return total
+
+
+@exact
+def _read_entries(solved, at, out, space):
+    table = coefficients(solved, at.shape[0], ENTRIES, space)
     for j in range(at.shape[0]):
         i = place(solved.split.index, at[j])
         if i >= 0:
-            out[j] = p_of(solved.steps, j, i)
-        elif at[j] >= 0 and solved.split.u.shape[0] > 0:
-            u = solved.split.u[at[j]]
-            for d in range(table.shape[1]):
-                out[j] += table[j, d] * u ** (d + 1.0)
+            out[j] = p_of(solved.steps.weights, solved.steps.record, j, i)
+        elif at[j] >= 0 and table.shape[1] > 0:
+            out[j] = _power_sum(table[j], np.float64(solved.split.u[at[j]]))
 
 
 @exact
-def backward_row(row, k, t, mode, at, g, want_t, out, state):
+def backward_row(row, k, t, mode, at, g, want_t, out, u, state, space):
     """Gradient in the keys of a row, out (n,), for the cotangent g of its table; returns that in t, if wanted."""
+    scratch.clear(space)
     if state.shape[0] > 0 and state[0] > 0.0 and not want_t:
-        solved = load(row, k, t, state)
-        chunks = (solved.split.u.shape[0] + CHUNK - 1) // CHUNK
-        decay(row, t, solved.split, 0, chunks, np.empty((chunks, 0)))
+        solved = load(k, u, state, space)
     else:
-        seen, maxima = survey(row, k)
-        if trivial(seen, k, t) >= 0:
+        path, parts = parted(row, k, t, u, space)
+        if path >= 0:
             out[:] = 0.0
             return 0.0
-        solved = solve(row, k, t, seen, largest_active(row, k, t, seen, maxima), True, want_t, state[:0])
-    n = solved.split.u.shape[0]
-    if n == 0:
-        out[:] = 0.0
-    partial = np.zeros(((n + CHUNK - 1) // CHUNK, k if mode == VECTORS else 1, solved.split.moments.shape[0]))
+        solved = solve(row, k, t, parts, True, want_t, state[:0], space)
+    length = solved.split.moments.shape[0]
+    chunks = (row.shape[0] + CHUNK - 1) // CHUNK if length > 0 else 0
+    rows = k if mode == VECTORS else 1
+    partial = scratch.numbers(space, chunks * rows * length).reshape(chunks, rows, length)
     if mode != ENTRIES:
-        project(solved, g, 0, partial.shape[0], partial)
-    swept = sweep(solved, k, t, mode, at, g, partial)
-    combine(solved, swept, k, t, mode, g, 0, partial.shape[0], out)
-    if mode == ENTRIES:
-        _add_entries(solved, t, at[:k], g[0], out)
-    return finish(row, solved, swept, t, want_t, out)
+        project(solved, g, 0, chunks, partial)
+    swept = sweep(solved, k, t, mode, at, g, partial, space)
+    if length == 0:
+        out[:] = 0.0
+    else:
+        _combine(solved, swept, k, t, mode, at, g, out, space)
+    grad_t = _in_temperature(row, solved, swept, t, out) if want_t else 0.0
+    put(solved.split.index, swept.keys, out)
+    return grad_t
 
 
 @exact
@@ -137,24 +183,26 @@ def project(solved, g, first, last, partial):
     u = solved.split.u
     for c in range(first, last):
         for r in range(partial.shape[1]):
-            sums = np.zeros(partial.shape[2])
-            passive.project(g[r], u, c * CHUNK, min(c * CHUNK + CHUNK, u.shape[0]), sums)
+            sums = partial[c, r]
             for d in range(sums.shape[0]):
-                partial[c, r, d] = sums[d]
+                sums[d] = 0.0
+            passive.project(g[r], u, c * CHUNK, min(c * CHUNK + CHUNK, u.shape[0]), sums)
 
 
 @exact
-def sweep(solved, k, t, mode, at, g, partial):
+def sweep(solved, k, t, mode, at, g, partial, space):
     """The way back through the recursion."""
     parts = solved.split
     active, length = parts.index.shape[0], parts.moments.shape[0]
     rows = 1 if mode == SUM else k
-    grad_p, moments = np.zeros((rows, active + length)), np.zeros(length)
+    grad_p, moments = scratch.zeros(space, rows * (active + length)), scratch.numbers(space, length)
+    grad_p = grad_p.reshape(rows, active + length)
     for r in range(rows):
-        moments[:] = 0.0
+        for d in range(length):
+            moments[d] = 0.0
         if mode != ENTRIES:
             for i in range(active):
-                grad_p[r, i] = g[r, parts.index[i]]
+                grad_p[r, i] = g[r, i if active == g.shape[1] else parts.index[i]]
             for c in range(partial.shape[0]):
                 for d in range(length):
                     moments[d] += partial[c, r, d]
@@ -162,58 +210,75 @@ def sweep(solved, k, t, mode, at, g, partial):
             i = place(parts.index, at[r])
             if i >= 0:
                 grad_p[r, i] = g[0, r]
-            elif parts.u.shape[0] > 0:
+            elif length > 0:
+                power = np.float64(parts.u[at[r]])
                 for d in range(length):
-                    moments[d] = g[0, r] * parts.u[at[r]] ** (d + 1.0)
+                    moments[d] = g[0, r] * power
+                    power *= parts.u[at[r]]
         interpolation.at_nodes(moments, grad_p[r, active:])
-    grad, grad_many = np.empty(active + length), np.empty(active + length)
-    grad_t = recursion.backward(k, t, solved.many, solved.steps, grad_p, grad, grad_many)
+    grad, flow = scratch.numbers(space, active + length), scratch.numbers(space, active + length)
+    grad_many, many, steps, grad_t = scratch.numbers(space, length), solved.many[active:], solved.steps, 0.0
+    s = recursion.sharpness(t)
+    if steps.gaps.shape[0] > 0:
+        grad_t = recursion.backward_with_t(k, s, active, many, steps, grad_p, flow, grad, grad_many, space)
+    else:
+        recursion.backward(k, s, active, many, steps.weights, steps.record, grad_p, flow, grad, grad_many)
     return Swept(grad, grad_many, grad_t)
 
 
 @exact
-def _slopes(table, t, most):
-    """Coefficients of d/du (u C(u)) / t, which a pass over passive items can hold."""
-    result = np.empty_like(table)
+def slope(table, s, like):
+    """Coefficients of d/du (u C(u)) / t in place of those of C, such that a pass over passive items can hold them."""
+    most = np.sqrt(np.finfo(like.dtype).max)
+    for d in range(table.shape[0]):
+        table[d] = min(max(table[d] * (d + 1) * s, -most), most)
+
+
+@exact
+def slopes(solved, swept, k, t, mode, space):
+    """Coefficients of the gradient at the passive items: of what comes through the sums, and of every row of g."""
+    rest, s, u = scratch.numbers(space, solved.split.moments.shape[0]), recursion.sharpness(t), solved.split.u
+    interpolation.coefficients(swept.many, rest)
+    slope(rest, s, u)
+    table = coefficients(solved, k, mode, space)
     for r in range(table.shape[0]):
-        for d in range(table.shape[1]):
-            result[r, d] = min(max(table[r, d] * (d + 1) * recursion.sharpness(t), -most), most)
-    return result
+        slope(table[r], s, u)
+    return rest, table
 
 
 @exact
-def combine(solved, swept, k, t, mode, g, first, last, out):
-    """Gradient at the passive items, for a range of chunks."""
-    u, active = solved.split.u, solved.split.index.shape[0]
-    most = np.sqrt(np.finfo(u.dtype).max)
-    rest = np.empty((1, solved.split.moments.shape[0]))
-    interpolation.coefficients(swept.many[active:], rest[0])
-    rest = _slopes(rest, t, most)[0]
-    table = _slopes(coefficients(solved, k, mode), t, most)
-    rows = 0 if mode == ENTRIES else table.shape[0]
-    for c in range(first, last):
-        passive.combine(u, c * CHUNK, min(c * CHUNK + CHUNK, u.shape[0]), rest, g[:rows], table, out)
+def _combine(solved, swept, k, t, mode, at, g, out, space):
+    """Gradient at the passive items."""
+    u, n = solved.split.u, out.shape[0]
+    rest, table = slopes(solved, swept, k, t, mode, space)
+    if mode == ENTRIES:
+        passive.evaluate(u, 0, n, rest, out)
+        most = np.finfo(out.dtype).max
+        for j in range(k):
+            if at[j] >= 0:
+                x = out[at[j]] + g[0, j] * _power_sum(table[j], np.float64(u[at[j]]))
+                out[at[j]] = min(max(x, -most), most)
+        return
+    passive.combine(u, 0, n, rest, g[0], table[0], out)
+    for r in range(1, table.shape[0]):
+        passive.add_product(u, 0, n, g[r], table[r], out)
 
 
 @exact
-def _add_entries(solved, t, at, g, out):
-    u, table = solved.split.u, coefficients(solved, at.shape[0], ENTRIES)
-    for j in range(at.shape[0]):
-        if at[j] >= 0 and u.shape[0] > 0:
-            for d in range(table.shape[1]):
-                out[at[j]] += g[j] * table[j, d] * (d + 1.0) * u[at[j]] ** (d + 1.0) * recursion.sharpness(t)
+def _in_temperature(row, solved, swept, t, out):
+    """The gradient in t, from those in the keys, before the active ones are put in."""
+    s, grad_t = recursion.sharpness(t), swept.t
+    if solved.split.moments.shape[0] > 0:
+        for i in range(row.shape[0]):
+            if solved.split.u[i] > 0:
+                grad_t -= out[i] * ((row[i] - solved.split.bar) * s)
+    return saturate(grad_t)
 
 
 @exact
-def finish(row, solved, swept, t, want_t, out):
-    """Put in the active items; returns the gradient in t."""
-    index, threshold, u = solved.split.index, solved.split.threshold, solved.split.u
-    grad_t, s = swept.t, recursion.sharpness(t)
-    if want_t:
-        for i in range(u.shape[0]):
-            if u[i] > 0:
-                grad_t -= out[i] * ((row[i] - threshold) * s)
+def put(index, values, out):
+    """Put the values of the active items in their places, saturated."""
     most = np.finfo(out.dtype).max
     for i in range(index.shape[0]):
-        out[index[i]] = min(max(swept.keys[i], -most), most)
-    return saturate(grad_t)
+        x = most if values[i] > most else values[i]
+        out[i if index.shape[0] == out.shape[0] else index[i]] = -most if x < -most else x

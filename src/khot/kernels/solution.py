@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from khot.kernels import interpolation, passive, precise, recursion
+from khot.kernels import interpolation, passive, precise, recursion, scratch
 from khot.kernels.compiled import exact
+from khot.kernels.constants import COLD, COLDEST, PROMISE, PROMISE_NARROW, WIDEST
+from khot.kernels.elementary import largest
 from khot.kernels.recursion import FINE, HEAD, INEXACT, P_HEAD, TO_P, TRUNCATED, Steps
-from khot.kernels.split import ACTIVE, DENSE, Split, everything, with_moments
+from khot.kernels.split import ACTIVE, Split, careful, dense, everything, with_moments
 
-COLD = 0.5  # below this temperature errors grow, and rows are computed in float64 throughout
-COLDEST, WIDEST = 0.05, 50.0  # accuracy is promised down to this temperature and up to this range of the keys
 KEPT = 8  # numbers of a state for each item of the row, at most
-HEADER = 4  # numbers at the beginning of a state: whether it holds steps, how many are active, D, the threshold
+HEADER = 4  # numbers at the beginning of a state: whether it holds steps, how many are active, D, the bar
 BAD, EMPTY, SHORT, NODES, ALL, PRECISE = range(6)  # the paths a row can take
 
 
@@ -28,118 +28,130 @@ class Solved(NamedTuple):
 
 
 @exact
-def trivial(seen, k, t):
-    """The path of a row that needs no recursion, or -1."""
-    if seen.nan > 0 or seen.largest == math.inf or not 0.0 < t < math.inf or k < 0:
-        return BAD
-    if k == 0:
-        return EMPTY
-    return SHORT if seen.present < k else -1
-
-
-@exact
-def items(row, t, parts):
+def items(row, t, parts, space):
     """Keys (M,) of the recursion, and how many items each stands for."""
     active, length = parts.index.shape[0], parts.moments.shape[0]
-    keys, many = np.empty(active + length), np.empty(active + length)
+    keys, many = scratch.numbers(space, active + length), scratch.numbers(space, active + length)
     for i in range(active):
         keys[i], many[i] = row[parts.index[i]], 1.0
     for q in range(length):
-        keys[active + q] = parts.threshold + t * math.log(interpolation.positions(length)[q])
+        keys[active + q] = parts.bar + t * interpolation.logarithms(length)[q]
     interpolation.at_nodes(parts.moments, many[active:])
     return keys, many
 
 
 @exact
-def _tolerance(row, length):
+def tolerance(row, t, length):
     """Up to which entry at a node, over t, the nodes stand for the passive items to 1e-7 or 1e-15."""
     if length == 0:
         return math.inf
-    if length == 4:
-        return 0.15
-    return 0.7 if row.itemsize == 4 else 0.15
+    return 0.7 if length == 8 and not careful(row, t) else 0.15
 
 
 @exact
-def _promise(row, seen, t):
+def _promise(row, t, top):
     """Error up to which a result and its gradient can be trusted, or 0 where it need not be watched."""
     if t < COLDEST:
         return 0.0
-    spread = seen.largest - passive.smallest(row)
+    spread = top - passive.smallest(row)
     doubtful = spread <= WIDEST if t < COLD else 1e3 * t < spread < 1e12
-    return (1e-11 if row.itemsize == 4 else 5e-13) if doubtful else 0.0
+    return (PROMISE if careful(row, t) else PROMISE_NARROW) if doubtful else 0.0
 
 
 @exact
-def solve(row, k, t, seen, parts, keep, keep_gaps, state):
+def solve(row, k, t, parts, keep, keep_gaps, state, space):
     """Run the recursion until it can be trusted: with few nodes, more nodes, all items active; or with 32 digits.
 
     The steps are laid out in `state`, from which `load` brings them back, if there is room.
     """
-    promise, rough, unit = _promise(row, seen, t), 1e-6 if row.itemsize == 4 else 1e-14, recursion.UNIT
+    rough, unit, promise = 1e-14 if careful(row, t) else 1e-6, recursion.UNIT, -1.0
+    multiply = t >= COLD and not keep_gaps
     while True:
-        keys, many = items(row, t, parts)
+        keys, many = items(row, t, parts, space)
         active, length = parts.index.shape[0], parts.moments.shape[0]
-        steps = recursion.steps_in(_reserve(state, k, parts, keep, keep_gaps), k, keys.shape[0], keep, keep_gaps)
-        result, tolerance = np.zeros(keys.shape[0]), _tolerance(row, length)
-        status = recursion.forward(
-            keys, many, active, parts.threshold, k, t, unit, rough, tolerance, promise, steps, result
-        )
+        room = _reserve(state, k, parts, many, keep, keep_gaps, space)
+        steps = recursion.steps_in(room, k, keys.shape[0], keep, keep_gaps)
+        result, most = scratch.zeros(space, keys.shape[0]), tolerance(row, t, length)
+        if multiply:
+            status = recursion.warm(keys, many, active, parts.bar, k, t, most, steps, result)
+        else:
+            promise = _promise(row, t, largest(keys)) if promise < 0.0 else promise
+            status = recursion.forward(
+                keys, many, active, parts.bar, k, t, unit, rough, most, promise, steps, result, space
+            )
         if status == FINE and unit > 0.0:
             return Solved(NODES if length > 0 else ALL, parts, many, steps, result)
         if status == FINE:  # but for rounding errors
             for i in range(result.shape[0]):
                 result[i] = 0.0
-            precise.forward(keys, many, active, parts.threshold, k, t, steps, result)
+            precise.forward(keys, many, active, parts.bar, k, t, steps, result)
             return Solved(PRECISE, parts, many, steps, result)
-        if status == INEXACT and unit > 0.0:
+        if status == INEXACT and multiply:
+            multiply = False
+        elif status == INEXACT and unit > 0.0:
             unit = 0.0
         elif status == TRUNCATED and length == 4:
-            parts = with_moments(row, t, parts, 8)
+            parts = with_moments(row, t, parts, 8, space)
         else:
-            parts = everything(row, seen.present)
-
-
-def state_size(n, k):
-    """Numbers that bring a row back, or 0 where they would be many and the recursion had better run again."""
-    active = n if n < DENSE * k else ACTIVE * k + k
-    if k * active > KEPT * n:
-        return 0
-    return HEADER + active + 8 + recursion.room_for.py_func(k, active + 8, True, False)
+            parts = everything(row, parts.u, space)
 
 
 @exact
-def _reserve(state, k, parts, keep, keep_gaps):
+def most_active(n, k):
+    """How many items can be active, for the row to be kept."""
+    return n if dense(n, k) else ACTIVE * k + k
+
+
+def state_size(n, k, itemsize):
+    """Numbers that bring a row back, or 0 where they would be many and the recursion had better run again."""
+    active = n if dense.py_func(n, k) else ACTIVE * k + k  # torch.compile comes here with symbols
+    if k * active > KEPT * n:
+        return 0
+    return HEADER + active + 8 + recursion.room_for.py_func(k, active + 8, True, False) + (n * itemsize + 7) // 8
+
+
+@exact
+def divided(state, spare):
+    """A state in two parts: room for u, which is `spare` (n,) if there is no state, and for the rest."""
+    numbers = (spare.shape[0] * spare.itemsize + 7) // 8
+    if state.shape[0] == 0:
+        return spare, state
+    rest = state.shape[0] - numbers
+    return state[rest:].view(spare.dtype)[: spare.shape[0]], state[:rest]
+
+
+@exact
+def _reserve(state, k, parts, many, keep, keep_gaps, space):
     active, length = parts.index.shape[0], parts.moments.shape[0]
     wanted = recursion.room_for(k, active + length, keep, keep_gaps)
     start = HEADER + active + length
     fits = state.shape[0] >= start + wanted
     if state.shape[0] > 0:
-        state[0], state[1], state[2], state[3] = fits, active, length, parts.threshold
+        state[0], state[1], state[2], state[3] = fits, active, length, parts.bar
     if not fits:
-        return np.empty(wanted)
+        return scratch.numbers(space, wanted)
+    index = state[HEADER : HEADER + active].view(np.int64)
     for i in range(active):
-        state[HEADER + i] = parts.index[i]
+        index[i] = parts.index[i]
     for d in range(length):
-        state[HEADER + active + d] = parts.moments[d]
+        state[HEADER + active + d] = many[active + d]
     return state[start:]
 
 
 @exact
-def load(row, k, t, state):
-    """What `solve` left in a state; u is yet to be filled."""
+def load(k, u, state, space):
+    """What `solve` left in a state, and u."""
     active, length = int(state[1]), int(state[2])
     start = HEADER + active + length
-    index = np.empty(active, np.int64)
-    for i in range(active):
-        index[i] = int(state[HEADER + i])
-    u = np.empty(row.shape[0] if length > 0 else 0, row.dtype)
-    parts = Split(index, state[3], u, state[HEADER + active : start])
+    many = scratch.numbers(space, active + length)
+    for i in range(active + length):
+        many[i] = 1.0 if i < active else state[HEADER + i]
+    parts = Split(state[HEADER : HEADER + active].view(np.int64), state[3], u, many[active:])
     steps = recursion.steps_in(state[start:], k, active + length, True, False)
-    return Solved(NODES, parts, items(row, t, parts)[1], steps, np.empty(0))
+    return Solved(NODES, parts, many, steps, space[:0])
 
 
 @exact
-def p_of(steps, j, i):
+def p_of(weights, record, j, i):
     """p of item i of the recursion in step j."""
-    return steps.record[j, P_HEAD] if steps.record[j, HEAD] == i else steps.weights[j, i] * steps.record[j, TO_P]
+    return record[j, P_HEAD] if record[j, HEAD] == i else weights[j, i] * record[j, TO_P]

@@ -5,103 +5,143 @@ from typing import NamedTuple
 
 import numpy as np
 
-from khot.kernels import passive, recursion
+from khot.kernels import passive, recursion, scratch
 from khot.kernels.compiled import exact
+from khot.kernels.constants import COLD
 from khot.kernels.elementary import largest
 from khot.kernels.passive import CHUNK
 
 ACTIVE = 2  # active items for each of the k steps
-DENSE = 8  # rows with fewer than this many items for each step have only active ones
-
-
-class Survey(NamedTuple):
-    """What a first look at a row tells."""
-
-    present: int
-    nan: int
-    largest: float
+DENSE = 8  # rows with fewer than this many items for each step have only active ones,
+SMALL = 2500  # and so have rows with n (k + 1) below this
+_HALVINGS = 16  # tries to find a bar by halving, before the maxima are sorted out
 
 
 class Split(NamedTuple):
-    """Active items, and what is to be known of the rest; u and moments of length 0 if there is no rest."""
+    """Active items, those above the bar, and what is to be known of the rest; D = 0 if there is no rest."""
 
-    index: np.ndarray  # (active,) ascending  # pyright: ignore[reportIncompatibleMethodOverride]
-    threshold: float  # the smallest active key
-    u: np.ndarray  # (n,), exp((key - threshold) / t), 0 at the active items
+    index: np.ndarray  # (active,)  # pyright: ignore[reportIncompatibleMethodOverride]
+    bar: float
+    u: np.ndarray  # (n,), exp((key - bar) / t), 0 at the active items
     moments: np.ndarray  # (D,), the sums of u, u^2, ...
 
 
 @exact
-def survey(row, k):
-    """A first look, and the maxima of groups of items."""
-    width = passive.width(row.shape[0], ACTIVE * k)
-    maxima = np.empty((row.shape[0] + width - 1) // width, row.dtype)
-    nan, absent = passive.scan(row, 0, row.shape[0], width, maxima)
-    return Survey(row.shape[0] - absent, nan, largest(maxima)), maxima
+def dense(n, k):
+    """Whether all items are active from the start."""
+    return n < DENSE * k or n * (k + 1) < SMALL
 
 
 @exact
-def everything(row, present):
+def careful(row, t):
+    """Whether the passive items are summed in float64."""
+    return row.itemsize == 8 or t < COLD
+
+
+@exact
+def nodes_first(row, t):
+    """How many nodes are tried first."""
+    return 8 if careful(row, t) else 4
+
+
+@exact
+def everything(row, u, space):
     """All present items active."""
-    index = np.empty(present, np.int64)
+    index = scratch.numbers(space, row.shape[0] + 1).view(np.int64)
     count = 0
     for i in range(row.shape[0]):
-        if row[i] > -math.inf:
-            index[count] = i
-            count += 1
-    return Split(index, 0.0, np.empty(0, row.dtype), np.empty(0))
+        index[count] = i
+        count += row[i] > -math.inf
+    return Split(index[:count], -math.inf, u, space[:0])
 
 
 @exact
-def lowest(row, index):
-    """The smallest of some items."""
-    result = math.inf
-    for i in index:
-        result = min(result, row[i])
-    return result
+def largest_active(row, k, maxima, u, space):
+    """About ACTIVE k of the largest items active; u and the moments are yet to be filled.
+
+    The bar is put under as many groups. If much more items pass it, it is raised; if so many are equal to it that few
+    pass, it is lowered and lets them in. Without enough present items all of them are active.
+    """
+    size = ACTIVE * k
+    bar = _bar_under(maxima, size, space)
+    if bar == -math.inf:
+        return everything(row, u, space)
+    rows = (row.shape[0] + maxima.shape[0] - 1) // maxima.shape[0]
+    index = scratch.numbers(space, (size + size // 4) * rows + 1).view(np.int64)
+    count = passive.above(row, bar, maxima, index)
+    if 2 * count > 3 * size:
+        values = scratch.numbers(space, count).view(row.dtype)[:count]
+        for i in range(count):
+            values[i] = row[index[i]]
+        bar = passive.nth_largest(values, size + 1)
+        count = passive.above(row, bar, maxima, index)
+    if 2 * count < size:
+        lower = np.nextafter(bar, row.dtype.type(-math.inf))
+        if passive.count_above(row, lower) <= 2 * size:
+            bar = lower
+            index = scratch.numbers(space, 2 * size + 1).view(np.int64)
+            count = passive.above(row, bar, maxima, index)
+    return Split(index[:count], np.float64(bar), u, space[:0])
 
 
 @exact
-def largest_active(row, k, t, seen, maxima):
-    """The largest items active, the rest passive, if there are enough of them."""
-    n, size = row.shape[0], ACTIVE * k
-    if seen.present < DENSE * k:
-        return everything(row, seen.present)
-    index = passive.choose(row, size, passive.width(n, size), maxima)
-    parts = Split(index, lowest(row, index), np.empty(n, row.dtype), np.empty(nodes_first(row)))
-    return with_moments(row, t, parts, parts.moments.shape[0])
+def halfway(maxima, size):
+    """A bar that `size` to 5/4 `size` of the maxima pass, found by halving; -inf if it is not found soon."""
+    low, high = passive.smallest(maxima), largest(maxima)
+    for _ in range(_HALVINGS):
+        middle = maxima.dtype.type(0.5) * (low + high)
+        count = passive.count_above(maxima, middle)
+        if size <= count <= size + size // 4:
+            return middle
+        if count < size:
+            high = middle
+        else:
+            low = middle
+    return maxima.dtype.type(-math.inf)
 
 
 @exact
-def nodes_first(row):
-    """How many nodes are tried first."""
-    return 4 if row.itemsize == 4 else 8
+def _bar_under(maxima, size, space):
+    """The same by sorting out, if need be; fewer pass if some are equal; -inf if there are not so many."""
+    if maxima.shape[0] <= size:
+        return maxima.dtype.type(-math.inf)
+    bar = halfway(maxima, size)
+    if bar > -math.inf:
+        return bar
+    values = scratch.numbers(space, maxima.shape[0]).view(maxima.dtype)[: maxima.shape[0]]
+    for i in range(values.shape[0]):
+        values[i] = maxima[i]
+    return passive.nth_largest(values, size + 1)
 
 
 @exact
-def with_moments(row, t, parts, length):
+def with_moments(row, t, parts, length, space):
     """The split with u and so many moments."""
-    partial = np.empty(((row.shape[0] + CHUNK - 1) // CHUNK, length))
-    decay(row, t, parts, 0, partial.shape[0], partial)
-    return Split(parts.index, parts.threshold, parts.u, total(partial))
+    chunks = (row.shape[0] + CHUNK - 1) // CHUNK
+    partial = scratch.table(space, chunks, length)
+    decay(row, t, parts.bar, parts.u, 0, chunks, partial)
+    return Split(parts.index, parts.bar, parts.u, total(partial, space))
 
 
 @exact
-def decay(row, t, parts, first, last, partial):
+def decay(row, t, bar, u, first, last, partial):
     """Fill u, and the moments of every chunk, for a range of chunks."""
     # 1e-45 is the smallest float32: times 0, an absent item's -inf would become NaN
-    threshold, s = row.dtype.type(parts.threshold), row.dtype.type(max(recursion.sharpness(t), 1e-45))
+    s = max(recursion.sharpness(t), 1e-45)
     for c in range(first, last):
-        sums = np.zeros(partial.shape[1])
-        passive.decay(row, c * CHUNK, min(c * CHUNK + CHUNK, row.shape[0]), threshold, s, parts.index, parts.u, sums)
+        start, stop, sums = c * CHUNK, min(c * CHUNK + CHUNK, row.shape[0]), partial[c]
         for d in range(sums.shape[0]):
-            partial[c, d] = sums[d]
+            sums[d] = 0.0
+        if row.itemsize == 4 and careful(row, t):
+            passive.decay_finely(row, start, stop, bar, s, u, sums)
+        else:
+            passive.decay(row, start, stop, bar, s, u, sums)
 
 
 @exact
-def total(partial):
+def total(partial, space):
     """Sum over chunks, in their order."""
-    result = np.zeros(partial.shape[1])
+    result = scratch.zeros(space, partial.shape[1])
     for c in range(partial.shape[0]):
         for d in range(result.shape[0]):
             result[d] += partial[c, d]

@@ -1,120 +1,139 @@
 """The successive softmax of tables of rows on the CPU, as functions of NumPy arrays, over all cores.
 
-Rows go to the threads in blocks; a few very long rows go one after the other, each over all threads. The result of a
-row does not depend on either, nor on its neighbours.
+Most rows are done the quick way (`quick`), the rest thoroughly (`rows`). Rows go to the threads in blocks; a few very
+long rows go one after the other, each over all threads (`long_rows`). The result of a row does not depend on that, nor
+on its neighbours.
 """
 
-from collections.abc import Callable
+import math
 
 import numpy as np
 
-from khot.kernels import long_rows, pool, rows, solution, split
+from khot.kernels import long_rows, pool, quick, rows, solution, split
 from khot.kernels.compiled import exact
-from khot.kernels.rows import SUM
-from khot.kernels.solution import SHORT
+from khot.kernels.constants import COLD, SUM
+from khot.kernels.solution import BAD, SHORT
 
-__all__ = ["SHORT", "backward", "forward", "room"]
+__all__ = ["BAD", "SHORT", "backward", "forward", "room"]
 
-_EVERY_ROW = 500  # work on any row, in units of the work on an item
-_ITEMS = 2**20  # in a block, at most, so that its float64 copy is small
-
-
-@exact
-def _forward(keys, k, t, mode, at, out, state, paths):
-    for b in range(keys.shape[0]):
-        paths[b] = rows.forward_row(keys[b], k[b], t[b], mode, at[b], out[b], state[b])
+_EVERY_ROW = 1500  # work on any row, in units of the work on an item
 
 
 @exact
-def _backward(keys, k, t, mode, at, g, want_t, state, out, grad_t):
-    for b in range(keys.shape[0]):
-        grad_t[b] = rows.backward_row(keys[b], k[b], t[b], mode, at[b], g[b], want_t, out[b], state[b])
+def _quick_forward(first, last, keys, k, t, out, state, paths):
+    """The rows from first to last; the path of those that are left to `_forward` is -1. Returns the lowest."""
+    desk, spare, lowest = quick.desk(keys, k.max()), np.empty_like(keys[0]), SHORT + 1
+    for b in range(first, last):
+        u, kept = solution.divided(state[b], spare)
+        ordinary = k[b] > 0 and COLD <= t[b] < math.inf
+        paths[b] = quick.forward(keys[b], k[b], t[b], out[b, 0], u, kept, desk) if ordinary else -1
+        lowest = min(lowest, paths[b])
+    return lowest
 
 
-def room(n: int, steps: int) -> int:
+@exact
+def _forward(which, keys, k, t, at, mode, out, state, paths):
+    """Some rows, thoroughly."""
+    space, spare = np.empty(rows.scratch_size(keys.shape[1], k.max())), np.empty_like(keys[0])
+    for b in which:
+        u, kept = solution.divided(state[b], spare)
+        paths[b] = rows.forward_row(keys[b], k[b], t[b], mode, at[b], out[b], u, kept, space)
+
+
+@exact
+def _quick_backward(first, last, keys, k, t, g, state, out):
+    """The rows from first to last that have a state."""
+    desk, spare = quick.desk(keys, k.max()), np.empty_like(keys[0])
+    for b in range(first, last):
+        u, kept = solution.divided(state[b], spare)
+        if kept[0] > 0.0:
+            quick.backward(k[b], t[b], g[b, 0], u, kept, out[b], desk)
+
+
+@exact
+def _backward(which, keys, k, t, at, mode, g, want_t, state, out, grad_t):
+    """Some rows, thoroughly."""
+    space, spare = np.empty(rows.scratch_size(keys.shape[1], k.max())), np.empty_like(keys[0])
+    for b in which:
+        u, kept = solution.divided(state[b], spare)
+        grad_t[b] = rows.backward_row(keys[b], k[b], t[b], mode, at[b], g[b], want_t, out[b], u, kept, space)
+
+
+def room(n: int, steps: int, itemsize: int) -> int:
     """Numbers a row that `forward` leaves for `backward`."""
-    return solution.state_size(n, steps)
+    return solution.state_size(n, steps, itemsize)
 
 
 def forward(
-    keys: np.ndarray, k: np.ndarray, t: np.ndarray, mode: int, at: np.ndarray, out: np.ndarray, state: np.ndarray
-) -> np.ndarray:
-    """Fill the tables `out` (rows, ., .) of all rows, see `khot.kernels.rows`; returns the path (rows,) each one took.
+    keys: np.ndarray,
+    k: np.ndarray,
+    t: np.ndarray,
+    at: np.ndarray,
+    steps: int,
+    mode: int,
+    out: np.ndarray,
+    state: np.ndarray,
+    paths: np.ndarray,
+) -> int:
+    """Fill the tables `out` (rows, ., .) of all rows, see `khot.kernels.rows`, and the path (rows,) each one took.
 
-    Keys (rows, n) and out are float32 or float64 and contiguous; k (rows,) and at (rows, max k, or 0 without entries)
-    are int64; t (rows,) and state (rows, `room`, or 0 if no backward will follow) are float64.
+    Keys (rows, n) and out are float32 or float64 and contiguous; k (rows,), at most `steps`, and at (rows, steps, or 0
+    without entries) are int64; t (rows,) and state (rows, `room`, or 0 if no backward will follow) are float64. Returns
+    the lowest path up to SHORT, or more.
     """
-    paths = np.empty(len(keys), np.int64)
-
-    def block(part: slice | np.ndarray, dtype: type, alone: bool) -> None:
-        wide, result = keys[part].astype(dtype, copy=False), _target(out, part, dtype)
-        kept, taken = _target(state, part, np.float64), _target(paths, part, np.int64)
-        if alone and mode == SUM:
-            taken[0] = long_rows.forward(wide[0], k[part][0], t[part][0], result[0], kept[0])
-        else:
-            _forward(wide, k[part], t[part], mode, at[part], result, kept, taken)
-        out[part], state[part], paths[part] = result, kept, taken
-
-    _run(block, keys, k, t, 1)
-    return paths
+    lowest: list[int] = []
+    if mode != SUM:
+        paths[:] = -1
+    elif long_rows.worthwhile(len(keys), keys.shape[1], steps):
+        for b in range(len(keys)):
+            paths[b] = long_rows.forward(keys[b], k[b], t[b], out[b, 0], state[b])
+    else:
+        pool.each(
+            lambda part: lowest.append(_quick_forward(part.start, part.stop, keys, k, t, out, state, paths)),
+            pool.blocks(len(keys), _work(keys, steps)),
+        )
+        if min(lowest, default=0) >= 0:
+            return min(lowest, default=SHORT + 1)
+    left = np.flatnonzero(paths < 0)
+    pool.each(
+        lambda part: _forward(left[part], keys, k, t, at, mode, out, state, paths),
+        pool.blocks(len(left), 5 * _work(keys, steps)),
+    )
+    return paths.min(initial=SHORT + 1)
 
 
 def backward(
     keys: np.ndarray,
     k: np.ndarray,
     t: np.ndarray,
-    mode: int,
     at: np.ndarray,
+    steps: int,
+    mode: int,
     g: np.ndarray,
     state: np.ndarray,
     want_t: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradients in the keys (rows, n) and, if wanted, in t (rows,), for the cotangent g of the tables."""
     out, grad_t = np.empty_like(keys), np.empty(len(keys))
-    most = np.finfo(keys.dtype).max
-
-    def block(part: slice | np.ndarray, dtype: type, alone: bool) -> None:
-        wide, given = keys[part].astype(dtype, copy=False), g[part].astype(dtype, copy=False)
-        result, in_t = _target(out, part, dtype), _target(grad_t, part, np.float64)
-        if alone and mode == SUM and not want_t:
-            in_t[0] = long_rows.backward(wide[0], k[part][0], t[part][0], given[0], result[0], state[part][0])
+    left = np.arange(len(keys))
+    if mode == SUM and not want_t and state.shape[1] > 0:
+        if long_rows.worthwhile(len(keys), keys.shape[1], steps):
+            for b in np.flatnonzero(state[:, 0]):
+                long_rows.backward(k[b], t[b], g[b], out[b], state[b])
         else:
-            _backward(wide, k[part], t[part], mode, at[part], given, want_t, state[part], result, in_t)
-        out[part], grad_t[part] = result if dtype == out.dtype else np.clip(result, -most, most), in_t
-
-    _run(block, keys, k, t, 2)
+            pool.each(
+                lambda part: _quick_backward(part.start, part.stop, keys, k, t, g, state, out),
+                pool.blocks(len(keys), _work(keys, steps)),
+            )
+        left = np.flatnonzero(state[:, 0] == 0)
+    pool.each(
+        lambda part: _backward(left[part], keys, k, t, at, mode, g, want_t, state, out, grad_t),
+        pool.blocks(len(left), 5 * _work(keys, steps)),
+    )
     return out, grad_t
 
 
-def _run(block: Callable[..., None], keys: np.ndarray, k: np.ndarray, t: np.ndarray, cost: int) -> None:
-    """Call `block` with parts of the rows, the dtype to compute them in, and whether it is a single row alone."""
-    count, n = keys.shape
-    steps = int(k.max(initial=0))
-    work = cost * (_EVERY_ROW + n + 3 * steps * min(n, split.ACTIVE * steps))
-    if keys.dtype == np.float64 or t.max(initial=0) < solution.COLD:
-        groups = [(slice(0, count), np.float64)]
-    elif t.min(initial=1) >= solution.COLD:
-        groups = [(slice(0, count), np.float32)]
-    else:
-        cold = t < solution.COLD
-        groups = [(np.flatnonzero(cold), np.float64), (np.flatnonzero(~cold), np.float32)]
-    alone = long_rows.worthwhile(count, n)
-    tasks = [(part, dtype) for group, dtype in groups for part in _parts(group, work, 1 if alone else _ITEMS // n)]
-    if alone:
-        for task in tasks:
-            block(*task, True)
-    else:
-        pool.each(lambda task: block(*task, False), tasks)
-
-
-def _parts(group: slice | np.ndarray, work: int, most: int) -> list[slice] | list[np.ndarray]:
-    """Blocks of rows, of at most so many."""
-    if isinstance(group, slice):
-        return pool.blocks(group.stop, work, max(1, most))
-    return [group[part] for part in pool.blocks(len(group), work, max(1, most))]
-
-
-def _target(out: np.ndarray, part: slice | np.ndarray, dtype: type) -> np.ndarray:
-    """Some rows of `out` themselves, to write in, or a stand-in for them."""
-    in_place = isinstance(part, slice) and out.dtype == dtype
-    return out[part] if in_place else np.empty_like(out[part], dtype)
+def _work(keys: np.ndarray, steps: int) -> int:
+    """On a row, quickly done."""
+    n = keys.shape[1]
+    return _EVERY_ROW + n + steps * min(n, split.ACTIVE * steps)

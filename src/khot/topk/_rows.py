@@ -57,7 +57,8 @@ class _Widen(torch.autograd.Function):
         return grad.clamp(-largest, largest).to(ctx.dtype)
 
 
-def _widen(x: Tensor) -> Tensor:
+def widen(x: Tensor) -> Tensor:
+    """To float64; gradients come back in the dtype of x, saturated."""
     return _Widen.apply(x)  # pyright: ignore[reportReturnType]
 
 
@@ -70,7 +71,7 @@ def check(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[T
     k, steps = per_row(k, keys)
     hidden = _checks.hidden(keys, temperature)
     if isinstance(temperature, Tensor):
-        temperature = _widen(temperature.to(keys.device)).expand(batch)
+        temperature = widen(temperature.to(keys.device)).expand(batch)
     else:
         temperature = torch.full(batch, temperature, dtype=torch.float64, device=keys.device)
     if hidden:  # a row that could not be refused becomes NaN
@@ -84,7 +85,7 @@ def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
     keys, k, temperature, steps = check(keys, k, temperature)
     keys = keys.contiguous()
     present = keys != -torch.inf
-    widened = _widen(keys.masked_fill(~present, 0))
+    widened = widen(keys.masked_fill(~present, 0))
     return Rows(widened, present, k, temperature, present.sum(-1) < k, steps, keys)
 
 

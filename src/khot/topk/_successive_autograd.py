@@ -14,44 +14,58 @@ from torch import Tensor
 from khot import _checks
 from khot.errors import NotAvailableError
 from khot.topk import _successive_rows
+from khot.topk._rows import check, widen
 from khot.topk._successive_modes import table_shape
 
 
-def successive(keys: Tensor, k: Tensor, temperature: Tensor, steps: int, mode: int, at: Tensor | None = None) -> Tensor:
-    """What `mode` asks for, of checked keys (..., n) with k and temperature (...), and items `at` (..., steps)."""
+def successive(
+    keys: Tensor, k: int | Tensor, temperature: float | Tensor, mode: int, index: Tensor | None = None
+) -> Tensor:
+    """What `mode` asks for, of keys (..., n) and of items `index` (..., max k), all of them checked here."""
+    keys = _checks.float_tensor("keys", keys)
     *batch, n = keys.shape
-    count = math.prod(batch)
-    items = k.new_empty(count, 0) if at is None else at.reshape(count, steps)
-    hidden = _checks.hidden(keys, temperature, k, items)
-    keep = hidden or (torch.is_grad_enabled() and (keys.requires_grad or temperature.requires_grad))
-    arguments = keys.reshape(count, n), k.reshape(count), temperature.reshape(count), items, steps, mode, keep
-    if not keep:
-        result = _operator("forward")(*arguments)[0]
-    elif hidden:
-        result = _Forward.apply(*arguments)[0]  # pyright: ignore[reportOptionalSubscript]
-    else:
-        result: Any = _EagerForward.apply(*arguments)
-    return result.reshape(*batch, *result.shape[1:])
+    k, temperature = _checks.count(k, n, batch), _checks.temperature(temperature, batch)
+    steps = k if isinstance(k, int) else int(k.max()) if k.numel() else 0
+    if index is not None:
+        index = _checks.items(index, n, (*batch, steps)).reshape(math.prod(batch), steps)
+    eager = not _checks.hidden(keys, k, temperature, index) and not _checks.traced()
+    k, temperature = _flat(k, batch), _flat(temperature, batch)
+    run = _eager if eager else _traced
+    result = run(keys if keys.ndim == 2 else keys.reshape(math.prod(batch), n), k, temperature, index, steps, mode)
+    return result if keys.ndim == 2 else result.reshape(*batch, *result.shape[1:])
 
 
-def _operator(name: str) -> Any:
-    """The function itself where nobody looks on, which saves the way through torch's dispatcher."""
-    plain = not _checks.traced()
-    return getattr(_successive_rows, name) if plain else {"forward": _forward, "backward": _backward}[name]
+def _flat(x: Any, batch: list[int]) -> Any:
+    """A tensor with one entry a row; a number as it is."""
+    return x.expand(batch).reshape(-1) if isinstance(x, Tensor) else x
+
+
+def _eager(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Tensor:
+    """Where nobody looks on, without the way through torch's dispatcher. Bad keys are found on the way."""
+    moving = isinstance(temperature, Tensor)
+    temperature = widen(temperature.to(keys.device)) if moving else temperature
+    if torch.is_grad_enabled() and (keys.requires_grad or (moving and temperature.requires_grad)):
+        return _EagerForward.apply(keys, k, temperature, at, steps, mode)  # pyright: ignore[reportReturnType]
+    result, _, bad = _successive_rows.forward(keys, k, temperature, at, steps, mode, False)
+    return result if not bad else _checks.logits(keys, "keys")
+
+
+def _traced(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Tensor:
+    """As operators that torch can see through."""
+    count = keys.shape[0]
+    keys, k, temperature, steps = check(keys, k, temperature)
+    items = k.new_empty(count, 0) if at is None else at
+    return _Forward.apply(keys, k, temperature, items, steps, mode)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
 @torch.library.custom_op("khot::successive_forward", mutates_args=())
-def _forward(
-    keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
-) -> tuple[Tensor, Tensor]:
-    return _successive_rows.forward(keys, k, temperature, at, steps, mode, keep)
+def _forward(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> tuple[Tensor, Tensor]:
+    return _successive_rows.forward(keys, k, temperature, at, steps, mode, True)[:2]
 
 
 @_forward.register_fake
-def _(
-    keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
-) -> tuple[Tensor, Tensor]:
-    state = keys.new_empty(keys.shape[0], _successive_rows.state_size(keys, steps, keep), dtype=torch.float64)
+def _(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> tuple[Tensor, Tensor]:
+    state = keys.new_empty(keys.shape[0], _successive_rows.state_size(keys, steps), dtype=torch.float64)
     return keys.new_empty(table_shape(keys, steps, mode)), state
 
 
@@ -88,13 +102,13 @@ def _(
 class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
+        keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int
     ) -> tuple[Tensor, Tensor]:
-        return _forward(keys, k, temperature, at, steps, mode, keep)
+        return _forward(keys, k, temperature, at, steps, mode)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        *tensors, ctx.steps, ctx.mode, _ = inputs
+        *tensors, ctx.steps, ctx.mode = inputs
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(*tensors, output[1])
         ctx.set_materialize_grads(False)
@@ -102,10 +116,10 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         if grad is None:
-            return (None,) * 7
+            return (None,) * 6
         arguments = *ctx.saved_tensors, grad, ctx.steps, ctx.mode, ctx.needs_input_grad[2]
         grad_keys, grad_temperature = _Backward.apply(*arguments)  # pyright: ignore[reportGeneralTypeIssues]
-        return grad_keys, None, grad_temperature, None, None, None, None
+        return grad_keys, None, grad_temperature, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
@@ -117,19 +131,30 @@ class _EagerForward(torch.autograd.Function):
 
     @staticmethod
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
+        ctx: Any, keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int
     ) -> Tensor:
-        result, state = _operator("forward")(keys, k, temperature, at, steps, mode, keep)
-        ctx.save_for_backward(keys, k, temperature, at, state)
-        ctx.steps, ctx.mode = steps, mode
+        result, state, bad = _successive_rows.forward(keys, k, temperature, at, steps, mode, True)
+        if bad:
+            _checks.logits(keys, "keys")
+        ctx.save_for_backward(keys, *(x if isinstance(x, Tensor) else None for x in (k, temperature, at)), state)
+        ctx.k, ctx.temperature, ctx.steps, ctx.mode = _number(k), _number(temperature), steps, mode
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        twice = torch.is_grad_enabled()  # the gradient is to be differentiated again: that must be refused
-        function: Any = _Backward.apply if twice else _operator("backward")
-        grad_keys, grad_temperature = function(*ctx.saved_tensors, grad, ctx.steps, ctx.mode, ctx.needs_input_grad[2])
-        return grad_keys, None, grad_temperature, None, None, None, None
+        keys, k, temperature, at, state = ctx.saved_tensors
+        k, temperature = ctx.k if k is None else k, ctx.temperature if temperature is None else temperature
+        function: Any = _successive_rows.backward
+        if torch.is_grad_enabled():  # the gradient is to be differentiated again: that must be refused
+            function = _Backward.apply
+            k, temperature, at = _successive_rows.tensors(k, temperature, at, keys)
+        in_temperature = ctx.needs_input_grad[2]
+        grads = function(keys, k, temperature, at, state, grad, ctx.steps, ctx.mode, in_temperature)
+        return grads[0], None, grads[1] if in_temperature else None, None, None, None
+
+
+def _number(x: Any) -> Any:
+    return None if isinstance(x, Tensor) else x
 
 
 class _Backward(torch.autograd.Function):

@@ -16,15 +16,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from khot.kernels.constants import COLD, COLDEST, WIDEST
 from khot.topk import _successive_precise
 from khot.topk._rows import ABSENT
 from khot.topk._successive_split import ACTIVE, DENSE, ROUGH, TOLERANCE, Split, everything, largest_active
 from khot.topk._successive_step import Step, step
 
 _UNIT = 2.0**-53
-_STABLE = 0.5  # from this temperature up, errors do not grow
-_COLDEST = 0.05  # accuracy is promised down to this temperature,
-_WIDEST = 50.0  # and, where errors grow, up to this range of the keys
 
 
 class Rows(NamedTuple):
@@ -121,8 +119,8 @@ def _may_lose_digits(rows: Rows) -> Tensor:
     """Rows (rows,) in which errors can grow, or begin large, and accuracy is promised all the same."""
     present, t = rows.present, rows.temperature
     widest = rows.keys.masked_fill(~present, ABSENT).amax(-1) - rows.keys.masked_fill(~present, -ABSENT).amin(-1)
-    grow = (t < _STABLE) & (t >= _COLDEST) & (widest <= _WIDEST)
-    begin_large = (t >= _STABLE) & (widest > 1e3 * t) & (widest < 1e12)
+    grow = (t < COLD) & (t >= COLDEST) & (widest <= WIDEST)
+    begin_large = (t >= COLD) & (widest > 1e3 * t) & (widest < 1e12)
     return grow | begin_large
 
 

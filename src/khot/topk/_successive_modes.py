@@ -3,14 +3,12 @@
 import torch
 from torch import Tensor
 
+from khot.kernels.constants import ENTRIES, SUM, VECTORS
 from khot.topk.hard import one_hots
-
-SUM, VECTORS, ENTRIES = 0, 1, 2
-"""The k-hot vector (rows, n), the k vectors (rows, steps, n), their entries at given items (rows, steps)."""
 
 
 def table_shape(keys: Tensor, steps: int, mode: int) -> tuple[int, ...]:
-    """Shape of the result for keys (rows, n)."""
+    """Shape of the result for keys (rows, n): the k-hot vectors, the k vectors apart, or their entries."""
     rows, n = keys.shape
     return {SUM: (rows, n), VECTORS: (rows, steps, n), ENTRIES: (rows, steps)}[mode]
 

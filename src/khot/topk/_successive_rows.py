@@ -1,7 +1,10 @@
 """The successive softmax of a table of rows: compiled on the CPU, in torch operations elsewhere or without Numba."""
 
+from functools import lru_cache
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,49 +13,44 @@ from khot.topk import _successive_torch
 from khot.topk._successive_modes import exact_table, narrow, table_shape
 
 
-def kernels_for(device: torch.device) -> ModuleType | None:
-    """The compiled loops, if there are any for the device."""
-    if device.type != "cpu" or not kernels.AVAILABLE:
-        return None
+@lru_cache(1)
+def _loops() -> ModuleType:
     from khot.kernels import successive
 
     return successive
 
 
-def forward(
-    keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int, keep: bool
-) -> tuple[Tensor, Tensor]:
-    """The result, of `table_shape`, in the dtype of the keys, and, if asked for, a state (rows, .) for `backward`.
+def _compiled(keys: Tensor) -> bool:
+    return kernels.AVAILABLE and keys.device.type == "cpu"
 
-    The keys (rows, n) may hold -inf, k is (rows,) int64, the temperature (rows,) float64; `at` (rows, steps) int64
-    holds the items of single entries, or is (rows, 0).
+
+def forward(
+    keys: Tensor, k: Tensor | int, temperature: Tensor | float, at: Tensor | None, steps: int, mode: int, keep: bool
+) -> tuple[Tensor, Tensor, bool]:
+    """The result, of `table_shape`, in the dtype of the keys, a state (rows, .) for `backward`, and if keys are bad.
+
+    The keys (rows, n) may hold -inf; k is int64, the temperature float64, one for all or (rows,); `at` (rows, steps)
+    int64 holds the items of single entries. Rows with NaN or +inf, which are bad, become NaN.
     """
-    loops = kernels_for(keys.device)
-    state = keys.new_empty(keys.shape[0], state_size(keys, steps, keep), dtype=torch.float64)
-    if loops is None:
-        out = _successive_torch.forward(keys, k, temperature, at, steps, mode)
-        bad = ~((keys < torch.inf).all(-1) & (temperature > 0))
-        out = out.masked_fill(bad.reshape(-1, *[1] * (out.ndim - 1)), torch.nan)
-        short = (keys != -torch.inf).sum(-1) < k
-    else:
-        wide = _wide(keys)
-        out = wide.new_empty(table_shape(keys, steps, mode))
-        table = out.unsqueeze(1) if out.ndim == 2 else out
-        arrays = (x.contiguous().numpy() for x in (wide, k, temperature.detach()))
-        paths = loops.forward(*arrays, mode, at.contiguous().numpy(), table.numpy(), state.numpy())
-        if loops.SHORT not in paths:
-            return out.to(keys.dtype), state
-        short = torch.from_numpy(paths == loops.SHORT)
-    if short.any():
-        out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
-    return out.to(keys.dtype), state
+    if not _compiled(keys):
+        return _forward_in_torch(keys, k, temperature, at, steps, mode)
+    loops, array, count = _loops(), _array(keys), keys.shape[0]
+    table = np.empty(table_shape(keys, steps, mode), array.dtype)
+    state = np.empty((count, loops.room(keys.shape[1], steps, array.itemsize) if keep else 0))
+    paths = np.empty(count, np.int64)
+    numbers = _numbers(k, count, np.int64), _numbers(temperature, count, np.float64), _items(at, count)
+    lowest = loops.forward(array, *numbers, steps, mode, _as_tables(table), state, paths)
+    out = torch.from_numpy(table)
+    if lowest <= loops.SHORT:
+        _fill_short(out, torch.from_numpy(paths == loops.SHORT), keys, k, at, steps, mode)
+    return out if out.dtype == keys.dtype else out.to(keys.dtype), torch.from_numpy(state), lowest == loops.BAD
 
 
 def backward(
     keys: Tensor,
-    k: Tensor,
-    temperature: Tensor,
-    at: Tensor,
+    k: Tensor | int,
+    temperature: Tensor | float,
+    at: Tensor | None,
     state: Tensor,
     grad: Tensor,
     steps: int,
@@ -60,24 +58,72 @@ def backward(
     in_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     """Gradients in the keys, saturated at the largest number of their dtype, and, if asked for, in the temperature."""
-    loops = kernels_for(keys.device)
-    if loops is None:
-        grad_keys, grad_temperature = _successive_torch.backward(keys, k, temperature, at, grad, steps, mode)
+    if not _compiled(keys):
+        grad_keys, grad_temperature = _successive_torch.backward(
+            keys, *tensors(k, temperature, at, keys), grad, steps, mode
+        )
         return narrow(grad_keys, keys.dtype), grad_temperature
-    wide_grad = _wide(grad).to(_wide(keys).dtype)
-    table = wide_grad.unsqueeze(1) if wide_grad.ndim == 2 else wide_grad
-    arrays = (x.contiguous().numpy() for x in (_wide(keys), k, temperature.detach()))
-    more = (x.contiguous().numpy() for x in (at, table, state))
-    results = loops.backward(*arrays, mode, *more, in_temperature)
-    grad_keys, grad_temperature = (torch.from_numpy(x) for x in results)
+    array, count = _array(keys), keys.shape[0]
+    g = _as_tables(_array(grad).astype(array.dtype, copy=False))
+    numbers = _numbers(k, count, np.int64), _numbers(temperature, count, np.float64), _items(at, count)
+    results = _loops().backward(array, *numbers, steps, mode, g, np.ascontiguousarray(state.numpy()), in_temperature)
+    grad_keys, grad_temperature = torch.from_numpy(results[0]), torch.from_numpy(results[1])
     return grad_keys if grad_keys.dtype == keys.dtype else narrow(grad_keys, keys.dtype), grad_temperature
 
 
-def state_size(keys: Tensor, steps: int, keep: bool) -> int:
+def state_size(keys: Tensor, steps: int) -> int:
     """Numbers a row that `forward` leaves for `backward`."""
-    loops = kernels_for(keys.device)
-    return loops.room(keys.shape[-1], steps) if keep and loops is not None else 0
+    return _loops().room(keys.shape[1], steps, max(keys.dtype.itemsize, 4)) if _compiled(keys) else 0
 
 
-def _wide(x: Tensor) -> Tensor:
-    return x.detach().to(torch.promote_types(x.dtype, torch.float32))
+def tensors(k: Any, temperature: Any, at: Tensor | None, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """k, temperature and items with one entry a row."""
+    count, device = len(keys), keys.device
+    if not isinstance(k, Tensor):
+        k = torch.full((count,), k, device=device)
+    if not isinstance(temperature, Tensor):
+        temperature = torch.full((count,), temperature, dtype=torch.float64, device=device)
+    return k, temperature, k.new_empty(count, 0) if at is None else at
+
+
+def _forward_in_torch(
+    keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int
+) -> tuple[Tensor, Tensor, bool]:
+    k, temperature, at = tensors(k, temperature, at, keys)
+    out = _successive_torch.forward(keys, k, temperature, at, steps, mode)
+    bad = ~(keys < torch.inf).all(-1)
+    unsound = bad | ~(temperature > 0)
+    out = out.masked_fill(unsound.reshape(-1, *[1] * (out.ndim - 1)), torch.nan)
+    _fill_short(out, (keys != -torch.inf).sum(-1) < k, keys, k, at, steps, mode)
+    return out.to(keys.dtype), keys.new_empty(len(keys), 0, dtype=torch.float64), bool(bad.any())
+
+
+def _fill_short(out: Tensor, short: Tensor, keys: Tensor, k: Any, at: Any, steps: int, mode: int) -> None:
+    """Fill in the rows with fewer than k present items."""
+    if short.any():
+        k, _, at = tensors(k, 1.0, at, keys)
+        out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
+
+
+def _array(x: Tensor) -> np.ndarray:
+    x = x.detach()
+    return np.ascontiguousarray((x if x.dtype in (torch.float32, torch.float64) else x.float()).numpy())
+
+
+def _as_tables(x: np.ndarray) -> np.ndarray:
+    """With one row where there is one vector."""
+    return x if x.ndim == 3 else x[:, None]
+
+
+def _items(at: Tensor | None, count: int) -> np.ndarray:
+    return np.empty((count, 0), np.int64) if at is None else at.contiguous().numpy()
+
+
+def _numbers(x: Any, count: int, dtype: type) -> np.ndarray:
+    """With one entry a row."""
+    return x.detach().contiguous().numpy() if isinstance(x, Tensor) else _repeated(x, count, dtype)
+
+
+@lru_cache(8)
+def _repeated(x: float, count: int, dtype: type) -> np.ndarray:
+    return np.full(count, x, dtype)

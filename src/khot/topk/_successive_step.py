@@ -5,10 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from khot.kernels.constants import LARGEST
 from khot.topk._rows import ABSENT, FLOOR
 from khot.topk._successive_split import Split
-
-_LARGEST = 1e200  # cotangents saturate here: times n it is still far from overflow
 
 
 class Step(NamedTuple):
@@ -65,4 +64,4 @@ def reverse_step(items: Split, step: Step, grad_p: Tensor, grad_alpha: Tensor) -
     through_sum = p_head * step.share * a_head - p * (p_head * g_head + mean)
     at_head = p_head * (step.left * g_head - a_head - mean)
     change = torch.where(head, at_head, p * p_bar + items.many * through_sum) / items.temperature.unsqueeze(-1)
-    return (grad_alpha + change).clamp(-_LARGEST, _LARGEST), through_sum.masked_fill(head, 0)
+    return (grad_alpha + change).clamp(-LARGEST, LARGEST), through_sum.masked_fill(head, 0)

@@ -5,13 +5,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from khot.kernels.constants import PROMISE, PROMISE_NARROW, SUM, VECTORS
 from khot.topk._successive_loop import Rows, Solved, solve
-from khot.topk._successive_modes import SUM, VECTORS, table_shape
+from khot.topk._successive_modes import table_shape
 from khot.topk._successive_split import Split
 from khot.topk._successive_step import reverse_step
-
-_PROMISE = {torch.float64: 5e-13}  # of others, which are rounded further:
-_PROMISE_NARROW = 1e-11
 
 
 def forward(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> Tensor:
@@ -86,7 +84,7 @@ def _solved(keys: Tensor, k: Tensor, temperature: Tensor, steps: int) -> Iterato
     """The rows that are not short, through the recursion."""
     present = keys != -torch.inf
     enough = ((present.sum(-1) >= k) & (k > 0)).nonzero().squeeze(-1)
-    promise = _PROMISE.get(keys.dtype, _PROMISE_NARROW)
+    promise = PROMISE if keys.dtype == torch.float64 else PROMISE_NARROW
     rows = Rows(keys.double().masked_fill(~present, 0), present, k, temperature, promise).chosen(enough)
     for solved in solve(rows, steps):
         yield solved._replace(which=enough[solved.which])

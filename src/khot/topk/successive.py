@@ -2,10 +2,8 @@
 
 from torch import Tensor
 
-from khot import _checks
-from khot.topk._rows import check
+from khot.kernels.constants import ENTRIES, SUM, VECTORS
 from khot.topk._successive_autograd import successive
-from khot.topk._successive_modes import ENTRIES, SUM, VECTORS
 
 
 def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False) -> Tensor:
@@ -72,8 +70,7 @@ def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tenso
     ----------
     Plötz & Roth, "Neural nearest neighbors networks", NeurIPS 2018; Xie & Ermon, 2019, Section 3.3.
     """
-    keys, count, temperature, steps = check(keys, k, temperature)
-    return successive(keys, count, temperature, steps, VECTORS if ordered else SUM)
+    return successive(keys, k, temperature, VECTORS if ordered else SUM)
 
 
 def successive_softmax_at(keys: Tensor, k: int | Tensor, temperature: float | Tensor, index: Tensor) -> Tensor:
@@ -119,6 +116,4 @@ def successive_softmax_at(keys: Tensor, k: int | Tensor, temperature: float | Te
     ----------
     Xie & Ermon, 2019, Section 4.3 (stochastic neighbour embedding).
     """
-    keys, count, temperature, steps = check(keys, k, temperature)
-    index = _checks.items(index, keys.shape[-1], (*keys.shape[:-1], steps))
-    return successive(keys, count, temperature, steps, ENTRIES, index)
+    return successive(keys, k, temperature, ENTRIES, index)
