@@ -9,15 +9,16 @@ from tests.problems import Problem, problems
 
 from benchmarks.common import write
 from khot.kernels import successive
-from khot.kernels.rows import SUM
+from khot.kernels.constants import SUM
 
 PATHS = ["bad", "empty", "short", "nodes", "all items", "32 digits"]
 
 
 def solve(problem: Problem) -> tuple[np.ndarray, str]:
     out = np.empty((1, 1, len(problem.keys)), problem.keys.dtype)
-    arguments = np.array([problem.k]), np.array([problem.temperature]), SUM, np.empty((1, 0), np.int64)
-    paths = successive.forward(problem.keys[None], *arguments, out, np.empty((1, 0)))
+    paths, items = np.empty(1, np.int64), np.empty((1, 0), np.int64)
+    arguments = np.array([problem.k]), np.array([problem.temperature]), items, problem.k, SUM
+    successive.forward(problem.keys[None], *arguments, out, np.empty((1, 0)), paths)
     return out[0, 0], PATHS[paths[0]]
 
 

@@ -44,12 +44,12 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
     >>> import torch
     >>> seed = torch.Generator().manual_seed(0)
     >>> gumbel_keys(torch.tensor([0.1, 0.2, 0.7]).log(), seed)
-    tensor([-2.5367, -0.4725,  0.5180])
+    tensor([-2.3966,  1.2742,  2.1727])
 
     Notes
     -----
-    The noise is built from 52 random bits in float64 and rounded once, so its largest values, which decide the top k,
-    keep ten digits even among a million items. (A float32 uniform has 24 bits: there its largest draws tie.)
+    The noise is built from 52 random bits, and the inner logarithm is taken in float64, so that the largest values,
+    which decide the top k, do not tie even among a million items. (A float32 uniform has 24 bits: its largest draws do.)
 
     On the CPU it comes from a counter-based generator (Threefry) whose key is drawn from `generator`: a seed fixes the
     sample, whatever the number of threads. Other devices, compiled and vmapped code, and installations without Numba
@@ -90,7 +90,7 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
     >>> import torch
     >>> seed = torch.Generator().manual_seed(0)
     >>> reservoir_keys(torch.tensor([0.1, 0.2, 0.7]), seed)
-    tensor([-12.6378,  -1.6040,  -0.5957])
+    tensor([-10.9853,  -0.2796,  -0.1139])
 
     References
     ----------

@@ -69,7 +69,7 @@ def sample_subset(
     >>> sample_subset(logits, 2, 1.0, generator=seed).sum()
     tensor(2., grad_fn=<SumBackward0>)
     >>> sample_subset(logits, 2, 1.0, hard=True, generator=seed)
-    tensor([0., 1., 1., 0.], grad_fn=<AddBackward0>)
+    tensor([1., 0., 0., 1.], grad_fn=<AddBackward0>)
 
     References
     ----------

@@ -61,6 +61,6 @@ def test_vectors_and_entries_agree(n: int, k: int, temperature: float, dtype: to
                 out = khot.successive_softmax(leaf, count, in_t, ordered=True)
             out.backward(torch.randn(out.shape, generator=torch.Generator().manual_seed(k)).to(dtype))
             results.append((out.detach(), leaf.grad, in_t.grad))
-        tolerance = 1e-6 if dtype == torch.float32 else 1e-11
+        tolerance = 4e-6 if dtype == torch.float32 else 1e-11
         for ours, theirs in zip(*results, strict=True):
             assert (ours - theirs).abs().max() <= tolerance * max(1, theirs.abs().max())

@@ -164,9 +164,10 @@ def test_a_seed_fixes_the_keys():
     assert not torch.equal(gumbel_keys(logits, generator), gumbel_keys(logits, generator))
 
 
-def test_float32_noise_is_float64_noise_rounded_once():
-    wide, narrow = (gumbel_keys(torch.zeros(100_000, dtype=dtype), seeded()) for dtype in (F64, torch.float32))
-    assert torch.equal(wide.float(), narrow)
+def test_float32_noise_is_float64_noise_rounded():
+    wide, narrow = (gumbel_keys(torch.zeros(1_000_000, dtype=dtype), seeded()) for dtype in (F64, torch.float32))
+    assert ((narrow - wide).abs() <= 2.0**-22 * wide.abs().clamp_min(1)).all()
+    assert narrow.argmax() == wide.argmax()
 
 
 def test_both_keys_rank_alike():

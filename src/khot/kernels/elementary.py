@@ -11,7 +11,8 @@ from khot.kernels.compiled import OPTIONS, exact, no_nan
 
 _ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding them rounds to a whole number, in the lowest bits
 _BITS_OF_ROUND_64 = int(np.float64(_ROUND_64).view(np.int64))
-_BITS_OF_ROOT_HALF = int(np.float64(0.5**0.5).view(np.int64))
+_BITS_OF_ROOT_HALF_32 = int(np.float32(0.5**0.5).view(np.int32))
+_BIAS_64 = (1024 << 52) - int(np.float64(0.5**0.5).view(np.int64))
 
 
 @exact
@@ -86,11 +87,28 @@ def log1m(p):
 @exact
 def log64(x):
     """log x for a normal x > 0, to 2 units in the last place, also close to 1."""
-    bits = np.float64(x).view(np.int64)
-    exponent = (bits - _BITS_OF_ROOT_HALF) >> 52
-    f = np.int64(bits - (exponent << 52)).view(np.float64) - 1.0
-    whole = np.int64(exponent + _BITS_OF_ROUND_64).view(np.float64) - _ROUND_64
+    bits = np.float64(x).view(np.uint64)
+    exponent = (bits + np.uint64(_BIAS_64)) >> np.uint64(52)  # plus 1024, so that the shift needs no sign
+    f = np.uint64(bits - ((exponent - np.uint64(1024)) << np.uint64(52))).view(np.float64) - 1.0
+    whole = np.uint64(exponent + np.uint64(_BITS_OF_ROUND_64 - 1024)).view(np.float64) - _ROUND_64
     return whole * 0.693147180369123816490 + (_twice_atanh(f / (2.0 + f)) + whole * 1.90821492927058770002e-10)
+
+
+@exact
+def log32(x):
+    """log x for a normal float32 x > 0, to 2e-7, also close to 1."""
+    bits = np.float32(x).view(np.int32)
+    exponent = np.int32(bits - np.int32(_BITS_OF_ROOT_HALF_32)) >> np.int32(23)
+    f = np.int32(bits - (exponent << np.int32(23))).view(np.float32) - np.float32(1.0)
+    z = f / (np.float32(2.0) + f)
+    y = z * z
+    a = np.float32(0.11111111)
+    a = a * y + np.float32(0.14285715)
+    a = a * y + np.float32(0.2)
+    a = a * y + np.float32(0.33333334)
+    double = z + z
+    whole = np.float32(exponent)
+    return whole * np.float32(0.693359375) + (double + double * (y * a) - whole * np.float32(2.12194440e-4))
 
 
 @no_nan
@@ -112,3 +130,15 @@ def _exponential(x):
     if x == types.float32:
         return lambda x: exp32(x)
     return lambda x: exp64(x)
+
+
+def logarithm(x):
+    """log32 or log64, by the type of x."""
+    raise TypeError("only for compiled code")
+
+
+@overload(logarithm, jit_options={**OPTIONS, "fastmath": {"contract"}})  # pyright: ignore[reportArgumentType]
+def _logarithm(x):
+    if x == types.float32:
+        return lambda x: log32(x)
+    return lambda x: log64(x)

@@ -9,7 +9,7 @@ import numpy as np
 
 from khot.kernels import passive, pool
 from khot.kernels.compiled import exact
-from khot.kernels.elementary import largest, log64
+from khot.kernels.elementary import largest, log64, logarithm
 
 LANES = 256
 _SMALLEST = 2.0**-54  # stands in for a uniform number of exactly zero, so that no result is infinite
@@ -91,7 +91,7 @@ def _perturb(key0, key1, first, last, logits, tops, out):
         start = group * 2 * LANES
         here = out[start : start + 2 * LANES]
         for i in range(here.shape[0]):
-            here[i] = -log64(_exponential(words[i]))
+            here[i] = -logarithm(kind(_exponential(words[i])))
         while start < out.shape[0] and start < (group + 1) * 2 * LANES:
             b, column = start // n, start % n
             stop = min(start + n - column, (group + 1) * 2 * LANES)

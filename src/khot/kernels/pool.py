@@ -16,8 +16,8 @@ import torch
 
 T = TypeVar("T")
 
-_SMALL = 250_000  # units of work, of about a nanosecond each, that one thread does faster than two
-_BLOCK = 50_000  # units of work in a block, at least
+_SMALL = 200_000  # units of work, of about a nanosecond each, that one thread does faster than two
+_BLOCK = 100_000  # units of work in a block, at least
 _PATIENCE = 2e-4  # seconds
 _pool: ThreadPoolExecutor | None = None
 
@@ -42,7 +42,7 @@ def blocks(size: int, work: int) -> list[slice]:
     `work` is about what one member of the range costs.
     """
     workers = threads() if size * work >= _SMALL else 1
-    parts = 1 if workers <= 1 else min(size * work // _BLOCK, 8 * workers)
+    parts = 1 if workers <= 1 else max(workers, min(size * work // _BLOCK, 8 * workers))
     step = max(1, -(-size // parts))
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
