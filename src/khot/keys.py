@@ -49,7 +49,7 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
     Notes
     -----
     The noise is built from 52 random bits, and the inner logarithm is taken in float64, so that the largest values,
-    which decide the top k, do not tie even among a million items. (A float32 uniform has 24 bits: its largest draws do.)
+    which decide the top k, do not tie even among a million items. (A float32 uniform has 24 bits: there they do.)
 
     On the CPU it comes from a counter-based generator (Threefry) whose key is drawn from `generator`: a seed fixes the
     sample, whatever the number of threads. Other devices, compiled and vmapped code, and installations without Numba

@@ -63,8 +63,8 @@ def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tenso
 
     Cost O(n + k^2) in time and memory, not O(k n): only the 2k largest items go through the recursion one by one. All
     the others follow one smooth function of their key, which is computed at 4 or 8 nodes and interpolated; where that
-    cannot be trusted, and where k is more than n / 8, all items go one by one. On the CPU the loops are compiled by
-    Numba at the first call, which takes a while, and kept on disk.
+    cannot be trusted, where k is more than n / 8, and in short rows, all items go one by one. On the CPU the loops are
+    compiled by Numba at the first call, which takes a while, and kept on disk.
 
     References
     ----------
