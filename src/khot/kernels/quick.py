@@ -14,7 +14,7 @@ from khot.kernels import interpolation, passive, recursion, rows, split
 from khot.kernels.compiled import exact, no_nan
 from khot.kernels.elementary import largest
 from khot.kernels.passive import CHUNK
-from khot.kernels.recursion import COLUMNS, FINE, INEXACT, TRUNCATED
+from khot.kernels.recursion import COLUMNS, FINE, TRUNCATED
 from khot.kernels.solution import ALL, HEADER, NODES, most_active, p_of, tolerance
 from khot.kernels.split import ACTIVE
 
@@ -51,7 +51,7 @@ def forward(row, k, t, out, u, state, desk):
         maxima = desk.maxima[: passive.groups(n, ACTIVE * k)]
         passive.maxima_of(row, 0, n, maxima)
         top, bar = np.float64(largest(maxima)), np.float64(split.halfway(maxima, ACTIVE * k))
-        if not bar > -math.inf:
+        if not bar > -math.inf or passive.has_nan(row, 0, n):
             return -1
         active, length = passive.above(row, bar, maxima, index), split.nodes_first(row, t)
     if not top < math.inf or active < k or active + 8 > desk.result.shape[0]:
@@ -86,8 +86,6 @@ def _run(row, k, t, active, length, bar, top, u, index, state, desk):
     many = state[HEADER + active : start] if keep else desk.moments[1, :length]
     if length > 0:
         _add_up(row, bar, s, u, desk.moments[2, :length], desk.moments[0, :length])
-        if not desk.moments[0, 0] < math.inf:  # there is a NaN in the row
-            return INEXACT
         interpolation.at_nodes(desk.moments[0, :length], many)
     for i in range(active):
         desk.result[i] = row[i if active == row.shape[0] else index[i]]

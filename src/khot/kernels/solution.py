@@ -102,8 +102,15 @@ def most_active(n, k):
     return n if dense(n, k) else ACTIVE * k + k
 
 
+@exact
 def state_size(n, k, itemsize):
-    """Numbers that bring a row back, or 0 where they would be many and the recursion had better run again."""
+    """Numbers that bring a row back."""
+    active = most_active(n, k) + 8
+    return HEADER + active + recursion.room_for(k, active, True, False) + (n * itemsize + 7) // 8
+
+
+def kept_size(n, k, itemsize):
+    """The same, or 0 where they would be many and the recursion had better run again."""
     active = n if dense.py_func(n, k) else ACTIVE * k + k  # torch.compile comes here with symbols
     if k * active > KEPT * n:
         return 0

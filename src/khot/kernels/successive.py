@@ -41,12 +41,20 @@ def _forward(which, keys, k, t, at, mode, out, state, paths):
 
 
 @exact
-def _quick_backward(first, last, keys, k, t, g, state, out):
-    """The rows from first to last that have a state."""
-    desk, spare = quick.desk(keys, k.max()), np.empty_like(keys[0])
+def _quick_backward(first, last, keys, k, t, g, state, out, done):
+    """The rows from first to last; those that are left to `_backward` are not done."""
+    steps, spare, again = k.max(), np.empty_like(keys[0]), state.shape[1] == 0
+    desk, own = (
+        quick.desk(keys, steps),
+        np.empty(solution.state_size(len(spare), steps, spare.itemsize) if again else 0),
+    )
     for b in range(first, last):
-        u, kept = solution.divided(state[b], spare)
-        if kept[0] > 0.0:
+        u, kept = solution.divided(own if again else state[b], spare)
+        if again and k[b] > 0 and COLD <= t[b] < math.inf:
+            done[b] = quick.forward(keys[b], k[b], t[b], spare, u, kept, desk) >= 0
+        else:
+            done[b] = not again and kept[0] > 0.0
+        if done[b]:
             quick.backward(k[b], t[b], g[b, 0], u, kept, out[b], desk)
 
 
@@ -61,7 +69,7 @@ def _backward(which, keys, k, t, at, mode, g, want_t, state, out, grad_t):
 
 def room(n: int, steps: int, itemsize: int) -> int:
     """Numbers a row that `forward` leaves for `backward`."""
-    return solution.state_size(n, steps, itemsize)
+    return solution.kept_size(n, steps, itemsize)
 
 
 def forward(
@@ -114,18 +122,20 @@ def backward(
     want_t: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradients in the keys (rows, n) and, if wanted, in t (rows,), for the cotangent g of the tables."""
-    out, grad_t = np.empty_like(keys), np.empty(len(keys))
-    left = np.arange(len(keys))
-    if mode == SUM and not want_t and state.shape[1] > 0:
-        if long_rows.worthwhile(len(keys), keys.shape[1], steps):
-            for b in np.flatnonzero(state[:, 0]):
+    out, grad_t, done = np.empty_like(keys), np.empty(len(keys)), np.zeros(len(keys), bool)
+    if mode == SUM and not want_t:
+        if state.shape[1] > 0 and long_rows.worthwhile(len(keys), keys.shape[1], steps):
+            done = state[:, 0] > 0
+            for b in np.flatnonzero(done):
                 long_rows.backward(k[b], t[b], g[b], out[b], state[b])
         else:
             pool.each(
-                lambda part: _quick_backward(part.start, part.stop, keys, k, t, g, state, out),
+                lambda part: _quick_backward(part.start, part.stop, keys, k, t, g, state, out, done),
                 pool.blocks(len(keys), _work(keys, steps)),
             )
-        left = np.flatnonzero(state[:, 0] == 0)
+        if done.all():
+            return out, grad_t
+    left = np.flatnonzero(~done)
     pool.each(
         lambda part: _backward(left[part], keys, k, t, at, mode, g, want_t, state, out, grad_t),
         pool.blocks(len(left), 5 * _work(keys, steps)),
