@@ -23,11 +23,16 @@ def download(source: Source, place: Path) -> None:
         try:
             return _download_from(url, source.checksum, place)
         except (RequestException, DownloadError) as error:
-            problems.append(f"{url}: {error}")
+            problems.append(f"{url}: {_reason(error)}")
     raise DownloadError(
         f"{source.path} could not be downloaded ({'; '.join(problems)}): try again later, or set the environment "
         f"variable KHOT_DATA to a folder that has it as {source.path}"
     )
+
+
+def _reason(error: Exception) -> object:
+    """What went wrong. Where requests wraps a failed connection, the wrapped error says it in fewer words."""
+    return getattr(error.args[0], "reason", error) if error.args else error
 
 
 def _download_from(url: str, checksum: str | None, place: Path) -> None:
