@@ -13,5 +13,13 @@ class InvalidTypeError(KhotError, TypeError):
     """An argument of the wrong type."""
 
 
+class DataFileError(KhotError, OSError):
+    """A file of a dataset that is damaged or cannot be read."""
+
+
+class DownloadError(DataFileError):
+    """A file of a dataset that is not there and cannot be downloaded."""
+
+
 class NotAvailableError(KhotError, NotImplementedError):
     """A quantity that has no (feasible) exact form; the message says what to use instead."""

@@ -1,0 +1,7 @@
+"""Public datasets by name, as NumPy arrays: from a local folder, the cache, or a download with a checksum."""
+
+from khot.datasets.load import NAMES, load
+from khot.datasets.rows import Dataset, Rows
+from khot.datasets.split import split
+
+__all__ = ["NAMES", "Dataset", "Rows", "load", "split"]

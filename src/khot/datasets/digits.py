@@ -1,0 +1,18 @@
+"""The small handwritten digits that come with scikit-learn."""
+
+import numpy as np
+
+from khot.datasets.rows import Dataset, numbered
+from khot.datasets.split import split
+
+_ORIGIN = "https://archive.ics.uci.edu/dataset/80/optical+recognition+of+handwritten+digits"
+
+
+def load() -> Dataset:
+    """Digits of 8 × 8 pixels (Alpaydin, Kaynak, 1998), a fifth of them to test; the split is khot's own."""
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    rows = numbered(np.asarray(pixels, np.uint8).reshape(-1, 8, 8), np.asarray(labels))
+    train, test = split(rows, test_rows=360, seed=0, stratified=True)
+    return Dataset("digits", train, test, tuple("0123456789"), _ORIGIN)

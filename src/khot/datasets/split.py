@@ -1,0 +1,70 @@
+"""Seeded divisions of rows into two parts."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from khot.datasets.rows import Rows
+from khot.errors import InvalidTypeError, InvalidValueError
+
+
+def split(rows: Rows, test_rows: int, seed: int, stratified: bool = False) -> tuple[Rows, Rows]:
+    """Divide rows at random into two parts, the second of a given size.
+
+    Parameters
+    ----------
+    rows : Rows, of length n
+        What to divide: a dataset that is published as one set, or the training rows if part of them is to validate.
+    test_rows : int
+        The size of the second part; between 1 and n - 1.
+    seed : int
+        Fixes the result; between 0 and 2^32 - 1.
+    stratified : bool
+        Whether each class has the same share of both parts, as nearly as whole rows allow.
+
+    Returns
+    -------
+    Rows, Rows
+        n - test_rows and test_rows of the rows, each in their original order.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For a size or seed out of range, or a stratified division of too few rows for the classes.
+
+    Examples
+    --------
+    >>> import khot
+    >>> digits = khot.datasets.load("digits")
+    >>> train, validation = khot.datasets.split(digits.train, test_rows=200, seed=0)
+    >>> len(train), len(validation)
+    (1237, 200)
+    >>> train.ids[:5], validation.ids[:5]
+    (array([0, 3, 6, 7, 8]), array([ 1,  2,  4,  5, 18]))
+
+    Notes
+    -----
+    The permutation is that of NumPy's legacy generator, which is frozen: a seed means the same rows in every version.
+    """
+    from sklearn.model_selection import train_test_split
+
+    test_rows = _whole_number("test_rows", test_rows, 1, len(rows) - 1)
+    seed = _whole_number("seed", seed, 0, 2**32 - 1)
+    classes = rows.labels if stratified else None
+    try:
+        first, second = train_test_split(np.arange(len(rows)), test_size=test_rows, random_state=seed, stratify=classes)
+    except ValueError as error:
+        raise InvalidValueError(f"rows cannot be stratified, {error}: use stratified=False") from error
+    return rows.take(np.sort(first)), rows.take(np.sort(second))
+
+
+def _whole_number(name: str, value: Any, least: int, most: int) -> int:
+    """An int within bounds. (The checks of the operators would load torch, which nothing here needs.)"""
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise InvalidTypeError(f"{name} must be an int, but got {value!r}: pass a whole number") from error
+    if not least <= number <= most:
+        raise InvalidValueError(f"{name} must lie between {least} and {most}, but got {number}: choose one within")
+    return number
