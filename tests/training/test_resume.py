@@ -68,6 +68,15 @@ def test_crash_between_checkpoints(whole, tmp_path: Path):
     assert same(whole, train(tmp_path, resume=True))
 
 
+def test_crash_after_the_best_epoch(tmp_path: Path):
+    settings = problems.Settings(**{**vars(problems.SETTINGS), "monitor": "noise"})  # so that any epoch may be the best
+    whole = train(tmp_path / "whole", settings=settings)
+    assert whole[0].best["epoch"] < 2
+    with pytest.raises(CrashError):
+        train(tmp_path / "run", settings=settings, loss=breaking_at(20, crash), checkpoint_seconds=EVERY_STEP)
+    assert same(whole, train(tmp_path / "run", settings=settings, resume=True))
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "momentum", "own"])
 def test_optimizers(tmp_path: Path, name: str):
     optimizer = {
