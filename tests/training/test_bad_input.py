@@ -45,6 +45,13 @@ def test_arguments(tmp_path: Path, change: dict, error: type, message: str):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without it")
+def test_device_that_is_not_there(tmp_path: Path):
+    with pytest.raises(RuntimeError, match="CUDA"):
+        fit(**GOOD, folder=tmp_path / "run", accelerator="cuda")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -127,15 +127,14 @@ def fit(
     settings = Settings() if settings is None else settings
     _check(module, loss, data, settings, validate, accelerator, devices, precision)
     seconds = _checks.positive("checkpoint_seconds", checkpoint_seconds)
-    place = open_folder(folder, identity(module, loss, data, settings, validate, precision), resume)
-    job = Job(loss, data, settings, validate, place, _checkpoints.newest(place / "checkpoints"), seconds)
-
     fabric = Fabric(
         accelerator=accelerator,
         devices=devices,
         precision=precision,  # pyright: ignore[reportArgumentType]
         strategy="auto" if devices == 1 else "ddp_spawn",
     )
+    place = open_folder(folder, identity(module, loss, data, settings, validate, precision), resume)
+    job = Job(loss, data, settings, validate, place, _checkpoints.newest(place / "checkpoints"), seconds)
     with ControlC() if devices > 1 else nullcontext():  # with several processes, it is for them to react
         stop = fabric.launch(partial(train, job), module)  # pyright: ignore[reportArgumentType]
     if stop is not None:
