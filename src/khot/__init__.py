@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from khot import datasets, distributions, errors, nn, schedules, topk
+    from khot import datasets, distributions, errors, nn, schedules, topk, training
     from khot.distributions import OrderedSubset, RelaxedOrderedSubset, RelaxedSubset, Subset
     from khot.keys import gumbel_keys, reservoir_keys
     from khot.sampling import sample_subset
@@ -32,6 +32,7 @@ __all__ = [
     "successive_softmax",
     "successive_softmax_at",
     "topk",
+    "training",
 ]
 
 _HOME = {

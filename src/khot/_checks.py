@@ -230,3 +230,32 @@ def positive(name: str, value: Any) -> float:
     if not 0 < value < math.inf:
         raise InvalidValueError(f"{name} must be positive and finite, but got {value}: pass a positive number")
     return value
+
+
+def not_negative(name: str, value: Any) -> float:
+    """A finite number, at least 0."""
+    return 0.0 if isinstance(value, numbers.Real) and value == 0 and value is not False else positive(name, value)
+
+
+def function(name: str, value: Any, signature: str) -> Any:
+    """Something to be called."""
+    if not callable(value):
+        raise InvalidTypeError(f"{name} must be a function {signature}, but got {value!r}: pass such a function")
+    return value
+
+
+def choice(name: str, value: Any, options: Sequence[str]) -> str:
+    """One of a few words."""
+    if value not in options:
+        raise InvalidValueError(f"{name} must be one of {', '.join(options)}, but got {value!r}: choose one of them")
+    return value
+
+
+def instance(name: str, value: Any, kind: type) -> Any:
+    """An object of a given class."""
+    if not isinstance(value, kind):
+        raise InvalidTypeError(
+            f"{name} must be a {kind.__module__}.{kind.__name__}, but got {value!r} of type {type(value).__name__}: "
+            "make one of it"
+        )
+    return value

@@ -23,3 +23,11 @@ class DownloadError(DataFileError):
 
 class NotAvailableError(KhotError, NotImplementedError):
     """A quantity that has no (feasible) exact form; the message says what to use instead."""
+
+
+class DivergedError(KhotError, FloatingPointError):
+    """A training whose loss or weights are no longer finite; the message names the last good checkpoint."""
+
+
+class RunFolderError(KhotError, OSError):
+    """A folder that cannot serve as the folder of this run: it holds another one, or only damaged checkpoints."""

@@ -1,0 +1,22 @@
+"""The training loop of the applications: one module, one loss, data that are rows; resumable at any step."""
+
+from khot.training.optimizers import SGD, Adam, AdamW
+from khot.training.processes import gather_with_grad
+from khot.training.rates import Cosine, OneCycle, WarmUp
+from khot.training.runs import Run, fit
+from khot.training.settings import Settings
+from khot.training.steps import Step
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Cosine",
+    "OneCycle",
+    "Run",
+    "Settings",
+    "Step",
+    "WarmUp",
+    "fit",
+    "gather_with_grad",
+]

@@ -1,0 +1,76 @@
+"""Rows become batches: any step can be made again, by any number of processes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.training.steps import key
+
+
+def convert(data: Any, function: Callable[[Any], Any]) -> Any:
+    """`function` of a tensor or array, or of each in a tuple, list or dict."""
+    if isinstance(data, dict):
+        return {name: function(part) for name, part in data.items()}
+    if isinstance(data, tuple | list):
+        return tuple(function(part) for part in data)
+    return function(data)
+
+
+def parts(data: Any) -> dict[str, Tensor | np.ndarray]:
+    """The tensors and arrays of `data` by name or number."""
+    if isinstance(data, dict):
+        return {str(name): part for name, part in data.items()}
+    return {str(i): part for i, part in enumerate(data if isinstance(data, tuple | list) else [data])}
+
+
+def count_rows(data: Any) -> int:
+    """The common length of all tensors and arrays."""
+    lengths = {}
+    for name, part in parts(data).items():
+        if not isinstance(part, Tensor | np.ndarray):
+            raise InvalidTypeError(
+                "data must be a tensor or array, or a tuple, list or dict of such, "
+                f"but got {type(part).__name__} as part {name}: convert it with torch.as_tensor"
+            )
+        if part.ndim == 0:
+            raise InvalidValueError(f"data must consist of rows, but part {name} has shape (): add an axis in front")
+        lengths[name] = len(part)
+    if len(set(lengths.values())) != 1:
+        raise InvalidValueError(f"all parts of data must have as many rows, but got {lengths}: cut them to one length")
+    return next(iter(lengths.values()))
+
+
+class Batches:
+    """The batch of any step: the share of one process in a piece of the epoch's permutation.
+
+    The shares of all processes, one after the other, are the batch that a single process would have.
+    """
+
+    def __init__(self, data: Any, batch_size: int, seed: int, rank: int = 0, processes: int = 1) -> None:
+        self.data, self.batch_size, self.seed = data, batch_size, seed
+        self.count = count_rows(data)
+        self.per_epoch = self.count // batch_size
+        self.share = batch_size // processes
+        self.offset = rank * self.share
+        self._epoch, self._order = -1, torch.empty(0)
+
+    def rows(self, number: int) -> Tensor:
+        """The rows of this process at step `number`."""
+        epoch, place = divmod(number, self.per_epoch)
+        if epoch != self._epoch:
+            noise = torch.Generator().manual_seed(key(self.seed, "rows", epoch))
+            self._epoch, self._order = epoch, torch.randperm(self.count, generator=noise)
+        start = place * self.batch_size + self.offset
+        return self._order[start : start + self.share]
+
+    def take(self, rows: Tensor) -> Any:
+        """The data of `rows`, as tensors, in the form of the whole data."""
+        return convert(self.data, lambda part: _take(part, rows))
+
+
+def _take(part: Tensor | np.ndarray, rows: Tensor) -> Tensor:
+    return part[rows.to(part.device)] if isinstance(part, Tensor) else torch.from_numpy(part[rows.numpy()])

@@ -1,0 +1,96 @@
+"""Checkpoints on disk: a folder with tensors (safetensors) and numbers (JSON), there completely or not at all."""
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from khot.errors import RunFolderError
+
+_TENSORS, _NUMBERS = "tensors.safetensors", "numbers.json"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write or replace a JSON file, whole."""
+    draft = path.with_name(path.name + ".draft")
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, allow_nan=False)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write or replace a safetensors file, whole."""
+    from safetensors.torch import save_file
+
+    draft = path.with_name(path.name + ".draft")
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft)
+    with draft.open("rb+") as file:
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the CPU."""
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def name_of(step: int) -> str:
+    """The name of the checkpoint of `step`; names sort as steps do."""
+    return f"step-{step:09d}"
+
+
+def write(folder: Path, step: int, tensors: dict[str, Tensor], numbers: dict[str, Any], keep: Path | None) -> Path:
+    """Write the checkpoint of `step` and return its path; of the others, only `keep` stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft, path = folder / "draft", folder / name_of(step)
+    shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed while it wrote
+    draft.mkdir()
+    write_tensors(draft / _TENSORS, tensors)
+    write_json(draft / _NUMBERS, {**numbers, "digest": _digest(draft / _TENSORS)})
+    shutil.rmtree(path, ignore_errors=True)  # a damaged one of the same step
+    draft.replace(path)
+    for other in folder.glob("step-*"):
+        if other not in (path, keep):
+            shutil.rmtree(other)
+    return path
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and numbers of a checkpoint; ValueError or OSError if it is damaged."""
+    numbers = json.loads((path / _NUMBERS).read_text(encoding="utf-8"))
+    if numbers["digest"] != _digest(path / _TENSORS):
+        raise ValueError(f"{_TENSORS} is not the file that was written")
+    return read_tensors(path / _TENSORS), numbers
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest checkpoint that is not damaged, None if there never was one."""
+    damage = []
+    for path in sorted(folder.glob("step-*"), reverse=True):
+        try:
+            read(path)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            damage.append(f"{path.name} ({error})")
+        else:
+            if damage:
+                warnings.warn(f"going on from {path}, as later checkpoints are damaged: {damage}", stacklevel=3)
+            return path
+    if damage:
+        raise RunFolderError(
+            f"every checkpoint in {folder} is damaged: {', '.join(damage)}: delete that folder to train from the start"
+        )
+    return None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

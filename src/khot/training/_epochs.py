@@ -1,0 +1,75 @@
+"""The end of an epoch: validation, its record, and whether it is the best; and the end of a run."""
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.training._checkpoints import write_json, write_tensors
+from khot.training._job import Job, Validate
+from khot.training._snapshot import Progress, Record, Weights
+from khot.training.steps import key
+
+HISTORY, WEIGHTS = "history.json", "weights.safetensors"
+
+
+def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, steps: int) -> bool:
+    """Validate and add the record of an epoch of so many `steps` to the history; whether it is the best so far."""
+    started, epoch = time.perf_counter(), len(progress.history)
+    record: Record = {"epoch": epoch, "loss": progress.loss / steps}
+    if job.validate:
+        torch.manual_seed(key(job.settings.seed, "validate", epoch))
+        numbers = _validate(job.validate, module) if fabric.is_global_zero else None
+        record["validation"] = fabric.broadcast(numbers)
+    record["seconds"] = progress.seconds + time.perf_counter() - started
+
+    best = None if progress.best is None else _monitored(progress.best, job)
+    better = job.settings.better(_monitored(record, job), best)
+    progress.history.append(record)
+    progress.loss = progress.seconds = 0.0
+    if better:
+        progress.best_epoch = epoch
+    if fabric.is_global_zero:
+        write_history(job.folder, progress)
+    return better
+
+
+def _validate(validate: Validate, module: nn.Module) -> dict[str, float | None]:
+    """The validation numbers, None for those that are not finite, as JSON has no word for them."""
+    module.eval()
+    with torch.no_grad():
+        numbers = validate(module)
+    if not isinstance(numbers, Mapping):
+        raise InvalidTypeError(
+            f"validate must return a dict of numbers, but got {type(numbers).__name__}: give the number a name"
+        )
+    values = {str(name): float(value) for name, value in numbers.items()}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _monitored(record: Record, job: Job) -> float | None:
+    """The number of a record that tells how good its epoch is."""
+    if job.settings.monitor is None:
+        return record["loss"]
+    if job.settings.monitor not in record["validation"]:
+        raise InvalidValueError(
+            f"validate must return the monitored number {job.settings.monitor!r}, "
+            f"but got {list(record['validation'])}: add it, or monitor one of these"
+        )
+    return record["validation"][job.settings.monitor]
+
+
+def write_history(folder: Path, progress: Progress) -> None:
+    """Write the records of all epochs so far."""
+    write_json(folder / HISTORY, {"best_epoch": progress.best_epoch, "epochs": progress.history})
+
+
+def write_result(folder: Path, progress: Progress, weights: Weights) -> None:
+    """Write what is left when a run is over."""
+    write_history(folder, progress)
+    write_tensors(folder / WEIGHTS, weights)

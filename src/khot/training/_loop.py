@@ -1,0 +1,121 @@
+"""The training loop, to be read from top to bottom."""
+
+import math
+import sys
+import time
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from khot.errors import DivergedError, InvalidTypeError
+from khot.training import _checkpoints
+from khot.training._batches import Batches
+from khot.training._epochs import close_epoch, write_result
+from khot.training._interrupt import ControlC
+from khot.training._job import Job
+from khot.training._saver import Saver
+from khot.training._snapshot import Progress, Weights, copy_weights, finite, pack, unpack
+from khot.training.processes import agree
+from khot.training.steps import Step, key
+
+
+def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
+    """Run the loop in one of the processes; what stops all of them is returned, for the parent to raise."""
+    try:
+        _train(job, fabric, module)
+    except (DivergedError, KeyboardInterrupt) as stop:
+        return stop
+    return None
+
+
+def _train(job: Job, fabric: Any, module: nn.Module) -> None:
+    settings, device, rank = job.settings, fabric.device, fabric.global_rank
+    optimizer = settings.optimizer([p for p in module.parameters() if p.requires_grad])
+    model, optimizer = fabric.setup(module, optimizer)
+    batches = Batches(job.data, settings.batch_size, settings.seed, rank, fabric.world_size)
+    steps = settings.epochs * batches.per_epoch
+
+    progress, best, precision = Progress(), Weights(), fabric.strategy.precision
+    if job.checkpoint:
+        best, progress = unpack(*_checkpoints.read(job.checkpoint), module, optimizer, precision)
+    saver = Saver(job, module, lambda: pack(module, optimizer, best, progress, precision), active=rank == 0)
+
+    generators = torch.random.fork_rng([device] if device.type == "cuda" else [])
+    with generators, ControlC() as control_c, _bar(steps, progress.step, shown=rank == 0) as bar:
+        model.train()
+        for number in range(progress.step, steps):
+            if settings.patience is not None and progress.epochs_since_best >= settings.patience:
+                break
+            started = time.perf_counter()
+
+            # All randomness is keyed by the step, so that a resumed run needs no state of generators.
+            torch.manual_seed(key(settings.seed, "torch", number, rank))
+            noise = torch.Generator(device).manual_seed(key(settings.seed, "noise", number, rank))
+            epoch, place = divmod(number, batches.per_epoch)
+            rows = batches.rows(number)
+            step = Step(number, epoch, rows, settings.temperature_at(number), noise)
+            for group in optimizer.param_groups:
+                group["lr"] = settings.rate_at(number)
+
+            loss = _scalar(job.loss(model, fabric.to_device(batches.take(rows)), step))
+            value, stop = agree(fabric, loss, control_c.pressed)
+            if not math.isfinite(value):
+                raise _diverged(f"the loss is {value} at step {number}", saver)
+            optimizer.zero_grad()
+            fabric.backward(loss)
+            if settings.clip_norm is not None:
+                fabric.clip_gradients(model, optimizer, max_norm=settings.clip_norm, error_if_nonfinite=False)
+            optimizer.step()
+
+            progress.step += 1
+            progress.loss += value
+            progress.seconds += time.perf_counter() - started
+            bar.set_postfix_str(f"epoch {epoch + 1}/{settings.epochs}, loss {value:.4g}", refresh=False)
+            bar.update()
+
+            end_of_epoch = place == batches.per_epoch - 1
+            if end_of_epoch:
+                if not finite(module):
+                    raise _diverged(f"weights are not finite after step {number}", saver)
+                if close_epoch(job, fabric, module, progress, batches.per_epoch):
+                    best = copy_weights(module)
+                model.train()
+            saver.save_if_due(progress.step, end_of_epoch)
+            if stop:
+                saver.save(progress.step)
+                raise _interrupted(saver)
+
+    saver.save(progress.step)
+    if rank == 0:
+        write_result(job.folder, progress, best or copy_weights(module))
+    if control_c.pressed:
+        raise _interrupted(saver)
+
+
+def _scalar(loss: Any) -> Tensor:
+    if not isinstance(loss, Tensor) or loss.ndim:
+        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+        raise InvalidTypeError(f"the loss must return a tensor of shape (), but got {got}: take its mean")
+    return loss
+
+
+def _bar(steps: int, done: int, shown: bool) -> Any:
+    """A bar on a terminal, nothing elsewhere."""
+    from tqdm import tqdm
+
+    return tqdm(total=steps, initial=done, unit="step", disable=not (shown and sys.stderr.isatty()))
+
+
+def _diverged(what: str, saver: Saver) -> DivergedError:
+    return DivergedError(
+        f"{what}; the last good checkpoint is {saver.last}: "
+        "try a smaller learning_rate or a clip_norm, or look for log(0) and 0/0 in the loss"
+    )
+
+
+def _interrupted(saver: Saver) -> KeyboardInterrupt:
+    return KeyboardInterrupt(
+        f"stopped by Ctrl-C; the last checkpoint is {saver.last}: "
+        f"to go on, call fit again with folder={str(saver.job.folder)!r} and resume=True"
+    )

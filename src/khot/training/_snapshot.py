@@ -1,0 +1,98 @@
+"""All that a run has become by a step, as tensors and numbers, and back."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from khot.errors import InvalidTypeError
+
+Record = dict[str, Any]
+Weights = dict[str, Tensor]
+
+
+@dataclass
+class Progress:
+    """Where a run stands.
+
+    `loss` and `seconds` are the sums of the present epoch; `history` has one record for every epoch before it.
+    """
+
+    step: int = 0
+    loss: float = 0.0
+    seconds: float = 0.0
+    history: list[Record] = field(default_factory=list)
+    best_epoch: int | None = None
+
+    @property
+    def best(self) -> Record | None:
+        """The record of the best epoch."""
+        return None if self.best_epoch is None else self.history[self.best_epoch]
+
+    @property
+    def epochs_since_best(self) -> int:
+        """Epochs in a row without a better one."""
+        return len(self.history) - 1 - (-1 if self.best_epoch is None else self.best_epoch)
+
+
+def check_state(module: nn.Module) -> None:
+    """Refuse a module whose state has other things than tensors."""
+    for name, value in module.state_dict().items():
+        if not isinstance(value, Tensor):
+            raise InvalidTypeError(
+                f"the state of the module must consist of tensors, but {name} is of type {type(value).__name__}: "
+                "keep it outside of the state_dict"
+            )
+
+
+def copy_weights(module: nn.Module) -> Weights:
+    """A copy, on the CPU, of all tensors that the module's state consists of."""
+    return {name: _copy(value) for name, value in module.state_dict().items()}
+
+
+def finite(module: nn.Module) -> bool:
+    """Whether all parameters are."""
+    return all(bool(parameter.isfinite().all()) for parameter in module.parameters())
+
+
+def pack(
+    module: nn.Module, optimizer: torch.optim.Optimizer, best: Weights, progress: Progress, precision: Any
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the numbers of a checkpoint."""
+    tensors = {f"module/{name}": value for name, value in copy_weights(module).items()}
+    tensors |= {f"best/{name}": value for name, value in best.items()}
+    others: dict[str, Any] = {}  # optimizers may keep numbers, and None, beside their tensors
+    for i, state in optimizer.state_dict()["state"].items():
+        for name, value in state.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{i}/{name}"] = _copy(value)
+            else:
+                others[f"{i}/{name}"] = value
+    return tensors, {"progress": asdict(progress), "optimizer": others, "precision": precision.state_dict()}
+
+
+def unpack(
+    tensors: dict[str, Tensor],
+    numbers: dict[str, Any],
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    precision: Any,
+) -> tuple[Weights, Progress]:
+    """Put a checkpoint's state into the module, the optimizer and the precision; the best weights and the progress."""
+    module.load_state_dict(_under("module/", tensors))
+    state: dict[int, dict[str, Any]] = {}
+    for place, value in (_under("optimizer/", tensors) | numbers["optimizer"]).items():
+        i, name = place.split("/", 1)
+        state.setdefault(int(i), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    precision.load_state_dict(numbers["precision"])
+    return _under("best/", tensors), Progress(**numbers["progress"])
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", copy=True)
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,54 @@
+"""Optimizers as values: what is to be made of a module's parameters. The learning rate comes from the settings.
+
+Any other function of the parameters that returns a `torch.optim.Optimizer` does as well.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch.nn import Parameter
+
+_NO_RATE_YET = 0.0  # the loop sets the rate before every step
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Gradient descent, with momentum if asked for.
+
+    >>> SGD(momentum=0.9)
+    SGD(momentum=0.9, nesterov=False, weight_decay=0.0)
+    """
+
+    momentum: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+
+    def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(
+            parameters, _NO_RATE_YET, self.momentum, weight_decay=self.weight_decay, nesterov=self.nesterov
+        )
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam; `weight_decay` is added to the gradient."""
+
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+
+    def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay)
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Adam whose `weight_decay` shrinks the weights themselves."""
+
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    weight_decay: float = 0.01
+
+    def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay)

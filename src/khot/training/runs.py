@@ -1,0 +1,181 @@
+"""The entrance: check the input, find the folder, start the processes, hand back the result."""
+
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from khot import _checks
+from khot.errors import InvalidValueError
+from khot.training import _checkpoints
+from khot.training._batches import count_rows
+from khot.training._epochs import HISTORY, WEIGHTS
+from khot.training._folders import identity, open_folder
+from khot.training._interrupt import ControlC
+from khot.training._job import Job, Loss, Validate
+from khot.training._loop import train
+from khot.training._snapshot import Record, check_state
+from khot.training.settings import Settings
+
+ACCELERATORS = ("cpu", "cuda", "mps", "auto")
+PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it was written: `history.json`, `weights.safetensors` (those of the best epoch), and the last checkpoints.
+    history : list of dict
+        For every epoch its number `epoch` (from 0), mean training `loss`, `seconds`, and the numbers of `validation`
+        if there is one (None for one that is not finite).
+    best : dict
+        That of the best epoch.
+    """
+
+    folder: Path
+    history: list[Record]
+    best: Record
+
+
+def fit(
+    module: nn.Module,
+    loss: Loss,
+    data: Any,
+    settings: Settings | None = None,
+    *,
+    validate: Validate | None = None,
+    folder: Path | str | None = None,
+    resume: bool = False,
+    accelerator: str = "cpu",
+    devices: int = 1,
+    precision: str = "32-true",
+    checkpoint_seconds: float = 300.0,
+) -> Run:
+    """Train a module, in a way that can be killed and resumed at any step.
+
+    Afterwards the module has the weights of the best epoch and is in `eval()` mode. On one CPU process, a run that was
+    stopped and resumed ends with the same weights as one that was not, bit for bit: the batches and all noise of torch
+    follow from the seed and the number of the step. Noise from elsewhere, such as NumPy, is not covered.
+
+    Parameters
+    ----------
+    module : nn.Module
+        What to train.
+    loss : callable
+        ``loss(module, batch, step) -> ()``, the mean over the rows of the batch, where `step` is a `Step`. Call the
+        module itself rather than its methods, as only then precision and processes are taken care of.
+    data : Tensor, ndarray, or a tuple, list or dict of them
+        Rows (n, ...). `batch` has the same form, with some of the rows, as tensors on the device.
+    settings : Settings, optional
+        How to train.
+    validate : callable, optional
+        ``validate(module) -> dict of numbers``, called after every epoch, in the first process only, without gradients,
+        in `eval()` mode and in full precision. The module is on its device, where its input has to be, too.
+    folder : path, optional
+        Where the run is written; by default a new folder `runs/...` in khot's folder of the user's cache.
+    resume : bool
+        Go on with the run in `folder` (by default with the last run of the same settings) from its newest checkpoint,
+        or from the start if it has none.
+    accelerator : {"cpu", "cuda", "mps", "auto"}
+        Kind of device.
+    devices : int
+        Number of processes, each with a device and an equal share of every batch. All arguments must pickle, and
+        scripts need the guard ``if __name__ == "__main__"``. Batch normalisation sees the rows of its process alone.
+    precision : {"32-true", "bf16-mixed", "16-mixed"}
+        That of the module's forward pass in training.
+    checkpoint_seconds : float
+        Time between checkpoints. There also is one at the end of every epoch, if that is cheap.
+
+    Returns
+    -------
+    Run
+        The history and the folder.
+
+    Raises
+    ------
+    DivergedError
+        The loss or the weights are not finite any more.
+    RunFolderError
+        The folder holds another run, or only damaged checkpoints.
+    KeyboardInterrupt
+        On Ctrl-C, at the end of the step and after a checkpoint was written. A second Ctrl-C stops at once.
+
+    Examples
+    --------
+    >>> import tempfile, torch
+    >>> from khot.training import Cosine, Settings, fit
+    >>> x = torch.linspace(-1, 1, 64)[:, None]
+    >>> def squared_error(module, batch, step):
+    ...     x, y = batch
+    ...     return (module(x) - y).square().mean()
+    >>> settings = Settings(epochs=20, batch_size=16, learning_rate=Cosine(0.3, steps=80))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = fit(torch.nn.Linear(1, 1), squared_error, (x, 3 * x - 1), settings, folder=folder)
+    >>> len(run.history), run.best["loss"] < 0.01
+    (20, True)
+    """
+    from lightning_fabric import Fabric
+
+    settings = Settings() if settings is None else settings
+    _check(module, loss, data, settings, validate, accelerator, devices, precision)
+    seconds = _checks.positive("checkpoint_seconds", checkpoint_seconds)
+    fabric = Fabric(
+        accelerator=accelerator,
+        devices=devices,
+        precision=precision,  # pyright: ignore[reportArgumentType]
+        strategy="auto" if devices == 1 else "ddp_spawn",
+    )
+    place = open_folder(folder, identity(module, loss, data, settings, validate, precision), resume)
+    job = Job(loss, data, settings, validate, place, _checkpoints.newest(place / "checkpoints"), seconds)
+    with ControlC() if devices > 1 else nullcontext():  # with several processes, it is for them to react
+        stop = fabric.launch(partial(train, job), module)  # pyright: ignore[reportArgumentType]
+    if stop is not None:
+        raise stop
+    return _result(place, module)
+
+
+def _check(
+    module: Any, loss: Any, data: Any, settings: Any, validate: Any, accelerator: Any, devices: Any, precision: Any
+) -> None:
+    _checks.instance("module", module, nn.Module)
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise InvalidValueError("module has no parameter that requires a gradient: there is nothing to train")
+    check_state(module)
+    _checks.function("loss", loss, "of (module, batch, step)")
+    _checks.instance("settings", settings, Settings)
+    rows = count_rows(data)
+    if settings.batch_size > rows:
+        raise InvalidValueError(
+            f"batch_size must be at most the number of rows, {rows}, but got {settings.batch_size}: pass a smaller one"
+        )
+    if validate is not None:
+        _checks.function("validate", validate, "of the module")
+    if (validate is None) != (settings.monitor is None):
+        raise InvalidValueError(
+            "validate and settings.monitor belong together, "
+            f"but got validate={validate!r} and monitor={settings.monitor!r}: name the number that tells the best epoch"
+        )
+    _checks.choice("accelerator", accelerator, ACCELERATORS)
+    _checks.choice("precision", precision, PRECISIONS)
+    if settings.batch_size % _checks.whole_number("devices", devices, least=1):
+        raise InvalidValueError(
+            f"batch_size must be a multiple of devices, {devices}, but got {settings.batch_size}: "
+            "every process gets an equal share of a batch"
+        )
+
+
+def _result(folder: Path, module: nn.Module) -> Run:
+    """Read the result back, as it may have been another process that trained."""
+    module.load_state_dict(_checkpoints.read_tensors(folder / WEIGHTS))
+    module.eval()
+    written = json.loads((folder / HISTORY).read_text(encoding="utf-8"))
+    history = written["epochs"]
+    return Run(folder, history, history[-1 if written["best_epoch"] is None else written["best_epoch"]])

@@ -1,0 +1,95 @@
+"""What a run is to compute, apart from the module, the loss and the data."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch.nn import Parameter
+
+from khot import _checks
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.training.optimizers import Adam
+from khot.training.rates import rate_at
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    A run takes ``epochs * (rows // batch_size)`` steps: every epoch goes through a permutation of its own of the rows,
+    and leaves out the few that do not fill a batch.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data.
+    batch_size : int
+        Rows of one step, of all processes together.
+    learning_rate : float or callable
+        A number, or a function of the step (counted from 0) such as `Cosine`, `OneCycle` and `WarmUp`, or those of
+        `khot.schedules`.
+    optimizer : callable
+        Parameters to optimizer: `SGD`, `Adam`, `AdamW`, or a function.
+    temperature : float or callable
+        What the loss finds in `step.temperature`: a number, or a function of the step such as those of
+        `khot.schedules`.
+    clip_norm : float, optional
+        Longer gradients are scaled down to this norm.
+    monitor : str, optional
+        The validation number that tells the best epoch. Without validation, that is the mean training loss.
+    maximize : bool
+        Whether larger is better in the monitored number.
+    patience : int, optional
+        Stop after so many epochs in a row without a better one.
+    seed : int
+        Fixes the batches, the noise of dropout and the like, and `step.generator`.
+
+    Examples
+    --------
+    >>> from khot.training import AdamW, Cosine, Settings, WarmUp
+    >>> settings = Settings(epochs=20, optimizer=AdamW(), learning_rate=WarmUp(Cosine(1e-3, steps=2000), steps=100))
+    >>> settings.rate_at(49)
+    0.000499...
+    """
+
+    epochs: int = 10
+    batch_size: int = 128
+    learning_rate: float | Callable[[int], float] = 1e-3
+    optimizer: Callable[[Iterable[Parameter]], torch.optim.Optimizer] = field(default_factory=Adam)
+    temperature: float | Callable[[int], float] = 1.0
+    clip_norm: float | None = None
+    monitor: str | None = None
+    maximize: bool = False
+    patience: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _checks.whole_number("epochs", self.epochs, least=1)
+        _checks.whole_number("batch_size", self.batch_size, least=1)
+        _checks.whole_number("seed", self.seed)
+        _checks.function("optimizer", self.optimizer, "of the parameters")
+        self.rate_at(0)
+        self.temperature_at(0)
+        if self.clip_norm is not None:
+            _checks.positive("clip_norm", self.clip_norm)
+        if self.patience is not None:
+            _checks.whole_number("patience", self.patience, least=1)
+        if not isinstance(self.monitor, str | None):
+            raise InvalidTypeError(f"monitor must be a str or None, but got {self.monitor!r}: pass a name")
+        if self.maximize and self.monitor is None:
+            raise InvalidValueError("maximize is for a monitored number, but monitor is None: name that number")
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate at `step`."""
+        return rate_at(self.learning_rate, step)
+
+    def temperature_at(self, step: int) -> float:
+        """The temperature at `step`."""
+        value = self.temperature(step) if callable(self.temperature) else self.temperature
+        return _checks.positive("temperature", value)
+
+    def better(self, value: float | None, best: float | None) -> bool:
+        """Whether `value` beats `best`; None, which stands for a number that is not finite, is the worst."""
+        if value is None or best is None:
+            return value is not None
+        return value > best if self.maximize else value < best
