@@ -1,9 +1,11 @@
 """Where compiled code cannot be kept on disk, and where there is no Numba to compile it."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,15 @@ def test_if_a_file_is_damaged(package: Path, nowhere: str, kind: str):
     expected = run(SMALL_KERNEL, **there)
     for file in package.glob(f"khot/kernels/__pycache__/*.{kind}"):
         file.write_bytes(b"")
+    assert run(SMALL_KERNEL, **there) == expected
+
+
+@pytest.mark.parametrize("gone", ["khot.kernels.split\nGone", "khot.kernels.gone\nGone"])
+def test_if_a_file_is_of_a_release_with_other_classes(package: Path, nowhere: str, gone: str):
+    there = variables(package, nowhere, home=nowhere)
+    expected = run(SMALL_KERNEL, **there)
+    for file in package.glob("khot/kernels/__pycache__/*.nbi"):
+        file.write_bytes(pickle.dumps(version("numba")) + f"c{gone}\n.".encode())  # a reference to a global name
     assert run(SMALL_KERNEL, **there) == expected
 
 
