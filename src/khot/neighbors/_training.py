@@ -102,5 +102,5 @@ def _processes() -> int:
 
 
 def _share(rows: Tensor) -> Tensor:
-    """This process's part of the rows of all."""
+    """The part of this process in the rows of all."""
     return rows.chunk(_processes())[dist.get_rank()] if _processes() > 1 else rows

@@ -17,9 +17,10 @@ from torch import nn
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.neighbors import _inputs, votes
+from khot.neighbors import _storage as storage
 from khot.neighbors._scaling import learn_scaling
 from khot.neighbors._training import NeighborLoss, Validation, embed
-from khot.neighbors.encoders import build
+from khot.neighbors.encoders import build, find_device
 from khot.neighbors.search import nearest
 from khot.sampling import Relaxation
 from khot.topk import successive_softmax
@@ -184,7 +185,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
         with place as folder:
             self._train(module, X, labels, seed, Path(folder))
-        self.encoder_ = module.to(_device(self.device))
+        self.encoder_ = module.to(find_device(self.device))
         self.references_, self.reference_labels_ = self._embed(X), labels
         return self
 
@@ -235,7 +236,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         queries = self._embed(_inputs.rows(self, X))
         k = _checks.whole_number("n_neighbors", self.n_neighbors, least=1)
         self._check_neighbors(len(self.references_))
-        device = _device(self.device) if _device(self.device).type == "cuda" else "cpu"  # mps has no float64
+        device = find_device(self.device) if find_device(self.device).type == "cuda" else "cpu"  # mps has no float64
         distances, indices = nearest(queries.to(device), self.references_.to(device), k)
         return distances.cpu().numpy(), indices.cpu().numpy()
 
@@ -300,6 +301,47 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         self.references_ = torch.cat([self.references_, features])
         return self
 
+    def save(self, path: Path | str) -> None:
+        """Write the fitted classifier into a folder: numbers as JSON, tensors as safetensors.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty folder, or one with a classifier that is to be replaced.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds something else.
+        """
+        check_is_fitted(self, "references_")
+        storage.write(Path(path), self)
+
+    @classmethod
+    def load(cls, path: Path | str, encoder: nn.Module | None = None, device: str = "cpu") -> "SubsetKNNClassifier":
+        """Read a classifier that was saved. It predicts as that one did.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        encoder : nn.Module, optional
+            If the classifier has an encoder of your own, a module of the same make. Its weights are not used.
+        device : {"cpu", "cuda", "mps", "auto"}
+            Where to predict.
+
+        Returns
+        -------
+        SubsetKNNClassifier
+            With the parameters of the other that are numbers or words; functions, such as schedules, are not stored.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds no classifier, or a damaged one, or the encoder does not fit.
+        """
+        return storage.read(Path(path), cls(device=device), encoder)
+
     def _embed(self, X: np.ndarray) -> torch.Tensor:  # noqa: N803
         features = embed(self.encoder_, X, self.scaling_)
         if features.ndim != 2 or not features.isfinite().all():
@@ -318,7 +360,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             _checks.whole_number(name, getattr(self, name), least=1)
         if not _checks.not_negative("validation_share", self.validation_share) < 1:
             raise InvalidValueError(
-                f"validation_share must lie below 1, but got {self.validation_share}: pass the share of the rows to hold out"
+                f"validation_share must lie below 1, but got {self.validation_share}: pass the share to hold out"
             )
         if self.augment and X.ndim == 2:
             raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment=False")
@@ -338,9 +380,3 @@ def _multiple(size: int, processes: int) -> int:
 
 def _kind(labels: np.ndarray) -> str:
     return {"i": "number", "u": "number", "f": "number", "U": "text", "O": "text"}.get(labels.dtype.kind, "other")
-
-
-def _device(name: str) -> torch.device:
-    if name != "auto":
-        return torch.device(name)
-    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")

@@ -78,6 +78,13 @@ def _convolution(before: int, after: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
 
 
+def find_device(name: str) -> torch.device:
+    """The device of a name; that of "auto" is the CPU where there is no other."""
+    if name != "auto":
+        return torch.device(name)
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+
 def build(encoder: Any, shape: tuple[int, ...]) -> nn.Module:
     """The encoder of a name for inputs (d,) or (height, width, channels), without looking at an encoder of yours."""
     if isinstance(encoder, nn.Module):
@@ -89,15 +96,10 @@ def build(encoder: Any, shape: tuple[int, ...]) -> nn.Module:
         )
     name = _checks.choice("encoder", encoder, NAMES)
     if (name == "mlp") != (len(shape) == 1):
-        got, wanted = (
-            ("tables", "images (n, height, width[, channels])") if len(shape) == 1 else ("images", "tables (n, d)")
-        )
-        hint = (
-            "pass encoder='mlp', or give the rows the shape of images"
-            if len(shape) == 1
-            else "pass 'convnet' or 'resnet'"
-        )
-        raise InvalidValueError(f"encoder {name!r} is for {wanted}, but got {got} with rows of shape {shape}: {hint}")
+        wanted, hint = "tables (n, d)", "pass 'convnet' or 'resnet', or flatten the rows"
+        if name != "mlp":
+            wanted, hint = "images (n, height, width[, channels])", "pass 'mlp', or give the rows that shape"
+        raise InvalidValueError(f"encoder {name!r} is for {wanted}, but got rows of shape {shape}: {hint}")
     if name == "mlp":
         return MLP(shape[0])
     height, width, channels = shape

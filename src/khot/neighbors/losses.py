@@ -48,7 +48,7 @@ def neighbor_logits(query_embeddings: Tensor, candidate_embeddings: Tensor, abse
     if absent.shape != logits.shape:
         raise InvalidValueError(
             f"absent must have one entry for each query and candidate, shape {tuple(logits.shape)}, "
-            f"but got shape {tuple(absent.shape)}: pass torch.eye(q, dtype=torch.bool) if the candidates are the queries"
+            f"but got shape {tuple(absent.shape)}: if candidates and queries are the same, pass an identity matrix"
         )
     return logits.masked_fill(absent, -torch.inf)
 
