@@ -34,8 +34,16 @@ def _validated(estimator: Any, *arrays: Any, reset: bool) -> Any:
         if len(arrays) == 2:
             check_classification_targets(checked[1])
     except ValueError as error:
-        raise InvalidValueError(str(error)) from error
+        raise InvalidValueError(_in_one_line(error)) from error
     return checked
+
+
+def _in_one_line(error: ValueError) -> str:
+    """What scikit-learn found; of missing values it would go on for a page."""
+    message = str(error)
+    if "contains NaN" in message or "contains infinity" in message:
+        return f"{message.splitlines()[0].rstrip('.')}: fill in or leave out such rows"
+    return message.replace("\n", " ")
 
 
 def _array(value: Any) -> Any:

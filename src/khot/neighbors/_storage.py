@@ -22,9 +22,8 @@ _LABELS = "biufUO"  # kinds of NumPy dtypes
 
 def write(folder: Path, model: Any) -> None:
     """Write a fitted classifier."""
-    if folder.exists() and not (
-        folder.is_dir() and {inside.name for inside in folder.iterdir()} <= {_NUMBERS, _TENSORS}
-    ):
+    inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if (folder.exists() and not folder.is_dir()) or not inside <= {_NUMBERS, _TENSORS}:
         raise ModelFileError(f"{folder} holds other things than a classifier: save it to a new or empty folder")
     numbers = {
         "format": _FORMAT,
@@ -82,9 +81,7 @@ def _encoder(folder: Path, name: str | None, given: nn.Module | None, shape: tup
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
-        raise ModelFileError(
-            f"the encoder does not fit the weights in {folder} ({error}): pass the same make"
-        ) from error
+        raise ModelFileError(f"encoder does not fit the weights in {folder} ({error}): pass the same make") from error
     return module.eval()
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import tempfile
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -273,6 +274,24 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         _, indices = self.kneighbors(X)
         return votes.shares(self.reference_labels_[indices], len(self.classes_))
+
+    def evidence(self, X: Any) -> Iterator[tuple[int, int, int, float, Any]]:  # noqa: N803
+        """List the neighbours of each row, for a table.
+
+        Parameters
+        ----------
+        X : array or Tensor, shape (q, ...)
+            Rows as in `fit`.
+
+        Yields
+        ------
+        tuple
+            The row, the rank of the neighbour from 1, its index among the references, its distance and its label.
+        """
+        distances, indices = self.kneighbors(X)
+        labels = self.classes_[self.reference_labels_[indices]]
+        for row, rank in np.ndindex(indices.shape):
+            yield row, rank + 1, int(indices[row, rank]), float(distances[row, rank]), labels[row, rank]
 
     def add_references(self, X: Any, y: Any) -> "SubsetKNNClassifier":  # noqa: N803
         """Add reference rows, also of new classes, without training.
