@@ -1,6 +1,7 @@
 """Small data and classifiers that the tests share."""
 
 import numpy as np
+import torch
 from torch import nn
 
 import khot
@@ -26,4 +27,5 @@ def quick(**options) -> SubsetKNNClassifier:
 
 
 def own_encoder() -> nn.Module:
+    torch.manual_seed(0)
     return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))

@@ -49,7 +49,7 @@ def test_training_beats_raw_pixels():
         {"optimizer": SGD(momentum=0.9), "learning_rate": 0.01},
         {"validation_share": 0.0},
         {"precision": "bf16-mixed"},
-        {"encoder": own_encoder()},
+        {"encoder": own_encoder(), "learning_rate": 0.01},
     ],
 )
 def test_options(options):
@@ -112,15 +112,17 @@ def test_resumed_training_ends_where_the_other_does(tmp_path):
         pass
 
     def stopping(step: int) -> float:
+        steps.append(step)
         if step == 5 and not resumed:
             raise StopsError
         return 1.0
 
-    resumed = False
+    resumed, steps = False, []
     with pytest.raises(StopsError):
         quick(epochs=4, temperature=stopping, folder=tmp_path / "run").fit(X, y)
-    resumed = True
+    resumed, steps[:] = True, []
     model = quick(epochs=4, temperature=stopping, folder=tmp_path / "run", resume=True).fit(X, y)
+    assert 1 not in steps  # it went on after an epoch of two steps
     assert torch.equal(model.references_, whole.references_)
     with pytest.raises(RunFolderError, match="resume=True"):
         quick(epochs=4, temperature=stopping, folder=tmp_path / "run").fit(X, y)

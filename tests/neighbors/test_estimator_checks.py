@@ -4,7 +4,7 @@ from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_
 
 from khot.neighbors import SubsetKNNClassifier
 
-SMALL = {"epochs": 5, "n_candidates": 30, "batch_size": 30, "learning_rate": 0.005, "random_state": 0}
+SMALL = {"epochs": 2, "n_candidates": 30, "batch_size": 30, "learning_rate": 0.005, "random_state": 0}
 EXCEPTIONS = {
     "check_classifiers_train": "of classes with equally many votes, predict takes the one with the nearest neighbour, "
     "the check takes the first",

@@ -1,7 +1,7 @@
 """Deep stochastic k nearest neighbours: an encoder trained so that the neighbours of a row have its label."""
 
 from khot.neighbors.classifier import SubsetKNNClassifier
-from khot.neighbors.encoders import MLP, ConvNet, ResNet
+from khot.neighbors.encoders import MLP, ConvNet, ResNet, with_head
 from khot.neighbors.losses import neighbor_logits, neighbor_loss
 from khot.neighbors.search import nearest
 
@@ -13,4 +13,5 @@ __all__ = [
     "nearest",
     "neighbor_logits",
     "neighbor_loss",
+    "with_head",
 ]

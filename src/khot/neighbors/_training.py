@@ -91,9 +91,9 @@ class Validation:
 def embed(module: nn.Module, raw: np.ndarray, scaling: Scaling) -> Tensor:
     """Features (n, d) of raw rows, on the CPU."""
     device = next(module.parameters()).device
+    pieces = (torch.from_numpy(raw[i : i + _ROWS].copy()).to(device) for i in range(0, len(raw), _ROWS))
     module.eval()
     with torch.no_grad():
-        pieces = [torch.from_numpy(raw[i : i + _ROWS].copy()).to(device) for i in range(0, len(raw), _ROWS)]
         return torch.cat([module(scaling(piece)).float().cpu() for piece in pieces])
 
 

@@ -78,6 +78,34 @@ def _convolution(before: int, after: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
 
 
+def with_head(encoder: nn.Module, classes: int) -> nn.Module:
+    """Put a linear layer on an encoder of khot, for the baseline: the same network trained by cross-entropy.
+
+    Parameters
+    ----------
+    encoder : MLP, ConvNet or ResNet
+        Becomes part of the result.
+    classes : int
+        Outputs, one logit for each class.
+
+    Returns
+    -------
+    nn.Module
+
+    Examples
+    --------
+    >>> network = with_head(MLP(30), classes=10)
+    >>> nn.functional.cross_entropy(network(torch.zeros(5, 30)), torch.zeros(5, dtype=torch.long)).ndim
+    0
+    """
+    if not isinstance(encoder, MLP | ConvNet | ResNet):
+        raise InvalidTypeError(
+            f"encoder must be an MLP, ConvNet or ResNet of khot, but got {type(encoder).__name__}: "
+            "put nn.Linear(features, classes) on another one yourself"
+        )
+    return nn.Sequential(encoder, nn.Linear(encoder.features, _checks.whole_number("classes", classes, least=2)))
+
+
 def find_device(name: str) -> torch.device:
     """The device of a name; that of "auto" is the CPU where there is no other."""
     if name != "auto":
