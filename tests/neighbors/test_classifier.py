@@ -9,8 +9,10 @@ import khot
 from khot.errors import InvalidTypeError, InvalidValueError, KhotError, RunFolderError
 from khot.neighbors import SubsetKNNClassifier
 from khot.neighbors._augment import augmented
+from khot.neighbors._scaling import Scaling
+from khot.neighbors._training import NeighborLoss
 from khot.schedules import Exponential
-from khot.training import SGD
+from khot.training import SGD, Step
 from tests.neighbors.problems import DIGITS, PIXELS, TEST_PIXELS, WORDS, blobs, own_encoder, quick
 
 
@@ -211,3 +213,13 @@ def test_verbose_tells_the_accuracy(capsys):
 def test_tables_of_pixels():
     model = SubsetKNNClassifier(epochs=5, random_state=0).fit(PIXELS, DIGITS.train.labels)
     assert model.score(TEST_PIXELS, DIGITS.test.labels) >= 0.95
+
+
+def test_a_row_is_not_its_own_candidate():
+    """Where every row has a label of its own, no neighbour can be right."""
+    rows = np.eye(6, dtype=np.float32)
+    loss = NeighborLoss(rows, np.arange(6), Scaling(np.zeros(6), np.ones(6)), 2, 6, khot.successive_softmax, False, 0)
+    step = Step(0, 0, torch.tensor([1, 4]), 1.0, torch.Generator())
+    batch = (torch.from_numpy(rows[[1, 4]]), torch.tensor([1, 4]))
+    assert loss(nn.Identity(), batch, step).item() == 0
+    assert loss(nn.Identity(), (batch[0], torch.tensor([0, 0])), step).item() < 0

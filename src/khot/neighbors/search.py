@@ -9,6 +9,7 @@ from khot.errors import InvalidValueError
 MEMORY = 2**28  # bytes for a table of distances
 _SPARE = 16  # candidates beyond k, so that rounding errors and ties rarely decide
 _SLACK = 1e-6  # distances this near to each other may be equal in float32
+_ROUGHLY = 1.001  # more than the error of a distance in float32
 _ERROR = 1e-12  # of a squared distance in float64, relative to the squares it is made of
 
 
@@ -60,7 +61,7 @@ def _nearest(queries: Tensor, references: Tensor, centre: Tensor, k: int, memory
         # Where what was not kept may be as near as the k-th, as with many copies of one reference, look at all.
         unsure = beyond - errors <= distances[:, -1].double().square() * (1 + _SLACK)
         for row in unsure.nonzero()[:, 0].tolist():
-            distances[row], indices[row] = _nearest_of_all(queries[row], references, k, memory)
+            distances[row], indices[row] = _nearest_of_all(queries[row], references, k, distances[row, -1], memory)
     return distances, indices
 
 
@@ -83,11 +84,16 @@ def _candidates(
     return indices, values.amax(1) + own, _ERROR * (own + longest)
 
 
-def _nearest_of_all(query: Tensor, references: Tensor, k: int, memory: int) -> tuple[Tensor, Tensor]:
-    pieces = references.split(max(1, memory // (24 * len(query))))
-    distances = torch.cat([_distances(query[None], piece[None])[0] for piece in pieces])
-    distances, indices = distances.sort(stable=True)
-    return distances[:k], indices[:k]
+def _nearest_of_all(query: Tensor, references: Tensor, k: int, reach: Tensor, memory: int) -> tuple[Tensor, Tensor]:
+    """The k nearest of one query, which are known to be within `reach`."""
+    size, distances, indices = max(1, memory // (24 * len(query))), [], []
+    for start, piece in zip(range(0, len(references), size), references.split(size), strict=True):
+        rough = torch.cdist(query[None], piece, compute_mode="donot_use_mm_for_euclid_dist")[0]
+        near = (rough <= reach * _ROUGHLY).nonzero()[:, 0]
+        distances.append(_distances(query[None], piece[None, near])[0])
+        indices.append(near + start)
+    nearest_first, order = torch.cat(distances).sort(stable=True)
+    return nearest_first[:k], torch.cat(indices)[order[:k]]
 
 
 def _distances(queries: Tensor, references: Tensor) -> Tensor:
