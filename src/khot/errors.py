@@ -21,6 +21,10 @@ class DownloadError(DataFileError):
     """A file of a dataset that is not there and cannot be downloaded."""
 
 
+class ModelFileError(KhotError, OSError):
+    """A saved model that is not there, is damaged, or does not fit."""
+
+
 class NotAvailableError(KhotError, NotImplementedError):
     """A quantity that has no (feasible) exact form; the message says what to use instead."""
 

@@ -1,17 +1,11 @@
 """`khot reproduce ...`: the paper's tables and figures."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, Parameter
 
-
-def _whole(_: type, tokens: Sequence[Token]) -> int:
-    return int(tokens[0].value)  # int() of cyclopts rounds 1.5
-
-
-WholeNumber = Annotated[int, Parameter(converter=_whole)]
+from khot.cli.numbers import WholeNumber
 
 reproduce = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
 

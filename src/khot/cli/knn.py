@@ -1,0 +1,145 @@
+"""`khot knn ...`: train a neighbour classifier on a file, and predict with it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from khot.cli.numbers import WholeNumber
+
+knn = App(name="knn", help="Classify rows by their k nearest neighbours in learnt features.")
+
+
+@knn.command
+def fit(
+    train: Path,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 9,
+    label: str | None = None,
+    encoder: Literal["mlp", "convnet", "resnet"] | None = None,
+    temperature: float = 1.0,
+    candidates: WholeNumber = 100,
+    epochs: WholeNumber = 20,
+    batch_size: WholeNumber = 100,
+    learning_rate: float = 1e-3,
+    validation_share: float = 0.1,
+    augment: bool = False,
+    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
+    devices: WholeNumber = 1,
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true",
+    seed: WholeNumber = 0,
+    run: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Train a classifier and save it.
+
+    Parameters
+    ----------
+    train
+        Rows with labels: an NPZ file with arrays X and y, or a CSV file whose last column is the label.
+    out
+        Folder for the classifier.
+    k
+        Neighbours that vote.
+    label
+        Name of the label column of a CSV file, if it is not the last.
+    encoder
+        By default mlp for tables and convnet for images.
+    temperature
+        Temperature of the relaxation.
+    candidates
+        Candidates in a training step.
+    epochs
+        Passes over the data.
+    batch_size
+        Rows of a training step.
+    learning_rate
+        Rate of Adam.
+    validation_share
+        Share of the rows that tells the best epoch.
+    augment
+        Move and mirror images at random.
+    device
+        Kind of device.
+    devices
+        Number of processes to train with.
+    precision
+        That of the encoder in training.
+    seed
+        Seed of all that is random.
+    run
+        Folder to keep the training in, so that it can be resumed.
+    resume
+        Go on with the training in the folder of --run.
+    """
+    from khot.neighbors import SubsetKNNClassifier
+    from khot.neighbors.tables import read_rows
+
+    rows, labels = read_rows(train, label)
+    model = SubsetKNNClassifier(
+        k,
+        temperature=temperature,
+        n_candidates=candidates,
+        encoder=encoder or ("mlp" if rows.ndim == 2 else "convnet"),
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        validation_share=validation_share,
+        augment=augment,
+        device=device,
+        devices=devices,
+        precision=precision,
+        random_state=seed,
+        verbose=True,
+        folder=run,
+        resume=resume,
+    )
+    model.fit(rows, labels).save(out)
+    print(f"wrote {out}")
+
+
+@knn.command
+def predict(
+    model: Path,
+    rows: Path,
+    *,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    evidence: Path | None = None,
+    label: str | None = None,
+    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
+) -> None:
+    """Predict labels, and tell the neighbours that they rest on.
+
+    If the file has labels, the accuracy is told at the end, apart from the output.
+
+    Parameters
+    ----------
+    model
+        Folder of a classifier that `khot knn fit` wrote.
+    rows
+        An NPZ file with an array X, or a CSV file; labels may be there.
+    out
+        CSV file for the predictions, which else are printed.
+    evidence
+        CSV file for the neighbours: row, rank, index of the training row (from 0), distance, label.
+    label
+        Name of the label column of a CSV file, if it is not the last.
+    device
+        Kind of device.
+    """
+    from khot.neighbors import SubsetKNNClassifier
+    from khot.neighbors.tables import read_queries, write_csv
+
+    classifier = SubsetKNNClassifier.load(model, device=device)
+    queries, labels = read_queries(rows, classifier.shape_[0], label)
+    predictions = classifier.predict(queries)
+    if out is None:
+        print("prediction", *predictions, sep="\n")
+    else:
+        write_csv(out, ["prediction"], ([label] for label in predictions))
+    if evidence is not None:
+        write_csv(evidence, ["row", "rank", "neighbor", "distance", "label"], classifier.evidence(queries))
+    if labels is not None:
+        print(f"accuracy {(predictions == labels).mean():.4f}", file=sys.stderr)

@@ -1,0 +1,106 @@
+"""What the training of the classifier computes in a step, and at the end of an epoch."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from khot.neighbors import votes
+from khot.neighbors._augment import augmented
+from khot.neighbors._scaling import Scaling
+from khot.neighbors.losses import neighbor_loss
+from khot.neighbors.search import nearest
+from khot.training import Step, gather_with_grad
+from khot.training.steps import key
+
+_ROWS = 512  # embedded together
+
+
+@dataclass(frozen=True)
+class NeighborLoss:
+    """Each row of the batch against candidates drawn from all training rows, itself excluded.
+
+    All that is random is drawn for the batch of all processes together, from the seed and the number of the step, so
+    that any number of processes computes the same.
+    """
+
+    inputs: np.ndarray = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    scaling: Scaling = field(repr=False)
+    k: int
+    candidates: int
+    relaxation: Any
+    augment: bool
+    seed: int
+
+    def __call__(self, module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:
+        images, labels = batch
+        device, rows = images.device, step.rows.to(images.device)
+        noise = torch.Generator().manual_seed(key(self.seed, "candidates", step.number))
+        chosen = torch.randperm(len(self.inputs), generator=noise)[: self.candidates]
+        own = _share(chosen)
+        inputs = torch.cat([images, torch.from_numpy(self.inputs[own.numpy()]).to(device)])
+        if self.augment:
+            inputs = self._augmented(inputs, len(images), noise)
+
+        queries, candidates = module(self.scaling(inputs)).split([len(images), len(own)])
+        chosen = chosen.to(device)
+        return neighbor_loss(
+            gather_with_grad(queries),
+            gather_with_grad(candidates),
+            gather_with_grad(labels),
+            torch.from_numpy(self.labels).to(device)[chosen],
+            self.k,
+            step.temperature,
+            relaxation=self.relaxation,
+            absent=gather_with_grad(rows)[:, None] == chosen,
+            generator=torch.Generator(device).manual_seed(key(self.seed, "neighbors", step.number)),
+        )
+
+    def _augmented(self, inputs: Tensor, queries: int, noise: torch.Generator) -> Tensor:
+        draws = [torch.rand(count * _processes(), 3, generator=noise) for count in (queries, len(inputs) - queries)]
+        return augmented(inputs, torch.cat([_share(part) for part in draws]).to(inputs.device))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The accuracy of held-out rows, with the training rows as references."""
+
+    inputs: np.ndarray = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    references: np.ndarray = field(repr=False)
+    reference_labels: np.ndarray = field(repr=False)
+    scaling: Scaling = field(repr=False)
+    k: int
+    verbose: bool = field(repr=False)
+
+    def __call__(self, module: nn.Module) -> dict[str, float]:
+        embeddings, references = (embed(module, rows, self.scaling) for rows in (self.inputs, self.references))
+        distances, indices = nearest(embeddings, references, min(self.k, len(references)))
+        labels = self.reference_labels[indices.numpy()]
+        classes = max(self.labels.max(), self.reference_labels.max()) + 1
+        accuracy = float((votes.winners(labels, distances.numpy(), classes) == self.labels).mean())
+        if self.verbose:
+            print(f"validation accuracy {accuracy:.4f}")
+        return {"accuracy": accuracy}
+
+
+def embed(module: nn.Module, raw: np.ndarray, scaling: Scaling) -> Tensor:
+    """Features (n, d) of raw rows, on the CPU."""
+    device = next(module.parameters()).device
+    pieces = (torch.from_numpy(raw[i : i + _ROWS].copy()).to(device) for i in range(0, len(raw), _ROWS))
+    module.eval()
+    with torch.no_grad():
+        return torch.cat([module(scaling(piece)).float().cpu() for piece in pieces])
+
+
+def _processes() -> int:
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def _share(rows: Tensor) -> Tensor:
+    """The part of this process in the rows of all."""
+    return rows.chunk(_processes())[dist.get_rank()] if _processes() > 1 else rows

@@ -1,0 +1,401 @@
+"""The scikit-learn face of deep stochastic k nearest neighbours."""
+
+import copy
+import tempfile
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from khot import _checks
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.neighbors import _inputs, votes
+from khot.neighbors import _storage as storage
+from khot.neighbors._scaling import learn_scaling
+from khot.neighbors._training import NeighborLoss, Validation, embed
+from khot.neighbors.encoders import build, find_device
+from khot.neighbors.search import nearest
+from khot.sampling import Relaxation
+from khot.topk import successive_softmax
+from khot.training import Adam, Settings, fit
+
+
+class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
+    """Classify rows by their k nearest neighbours in the features of an encoder that was trained for it.
+
+    In training, each row of a batch draws k neighbours from random candidates by a relaxed sample without replacement,
+    nearer ones more likely; the encoder learns to make them neighbours of the same class. In prediction, the k nearest
+    of all reference rows vote, without noise. They also are the evidence: `kneighbors` tells which rows they were.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Neighbours that vote.
+    temperature : float or callable
+        Of the relaxation: a number, or a schedule such as those of `khot.schedules`.
+    relaxation : callable
+        ``f(keys, k, temperature)``; `khot.neuralsort` for the method of Grover et al.
+    n_candidates : int
+        Candidates in a training step, of all processes together; with fewer training rows, all of those.
+    encoder : {"mlp", "convnet", "resnet"} or nn.Module
+        From float32 rows (b, d), or images (b, channels, height, width), to features (b, f); "mlp" is for tables, the
+        others are for images. `fit` trains a copy of a module.
+    epochs, batch_size, learning_rate, optimizer
+        As in `khot.training.Settings`; with fewer training rows than `batch_size`, all of them are the batch. The
+        optimizer is Adam by default.
+    validation_share : float
+        Share of the rows on which the accuracy is measured after every epoch; the weights of the best epoch are kept.
+        0 for none: then the epoch with the best training loss counts.
+    augment : bool
+        Move images by up to an eighth of their size and mirror half of them, anew in every step.
+    device : {"cpu", "cuda", "mps", "auto"}
+        Kind of device.
+    devices : int
+        Number of processes to train with, see `khot.training.fit`. They compute what one does, up to rounding, if the
+        encoder has neither batch normalisation nor dropout.
+    precision : {"32-true", "bf16-mixed", "16-mixed"}
+        Of the encoder in training.
+    random_state : int, RandomState or None
+        Fixes the weights at the start, the batches, the candidates and the noise.
+    verbose : bool
+        Print the validation accuracy after every epoch.
+    folder : path, optional
+        Where the training is written to, so that it can be resumed. By default it leaves nothing behind.
+    resume : bool
+        Go on with the training in `folder`. Needs an int as `random_state`.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels, sorted.
+    encoder_ : nn.Module
+        The trained encoder.
+    references_ : Tensor, shape (n, f)
+        Features of the reference rows: those given to `fit`, including the validation rows, then those added.
+    reference_labels_ : ndarray of int64, shape (n,)
+        Their labels, as numbers of `classes_`.
+    history_ : list of dict
+        Loss and validation accuracy of every epoch.
+    n_features_in_, feature_names_in_
+        As usual; the latter only if X was a table with names.
+
+    Examples
+    --------
+    >>> import khot
+    >>> from khot.neighbors import SubsetKNNClassifier
+    >>> digits = khot.datasets.load("digits")
+    >>> model = SubsetKNNClassifier(encoder="convnet", epochs=2, random_state=0)
+    >>> model = model.fit(digits.train.inputs, digits.train.labels)
+    >>> model.score(digits.test.inputs, digits.test.labels) > 0.9
+    True
+    >>> distances, rows = model.kneighbors(digits.test.inputs[:1])
+    >>> digits.test.labels[:1], digits.train.labels[rows]
+    (array([1]), array([[1, 1, 1, 1, 1, 1, 1, 1, 1]]))
+
+    Notes
+    -----
+    Every column of a table and every channel of images is shifted and scaled to mean 0 and variance 1 over the rows
+    given to `fit`, so uint8 images may come as they are.
+
+    References
+    ----------
+    Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019.
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 9,
+        *,
+        temperature: Any = 1.0,
+        relaxation: Relaxation = successive_softmax,
+        n_candidates: int = 100,
+        encoder: str | nn.Module = "mlp",
+        epochs: int = 20,
+        batch_size: int = 100,
+        learning_rate: Any = 1e-3,
+        optimizer: Any = None,
+        validation_share: float = 0.1,
+        augment: bool = False,
+        device: str = "cpu",
+        devices: int = 1,
+        precision: str = "32-true",
+        random_state: Any = None,
+        verbose: bool = False,
+        folder: Path | str | None = None,
+        resume: bool = False,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.temperature = temperature
+        self.relaxation = relaxation
+        self.n_candidates = n_candidates
+        self.encoder = encoder
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.validation_share = validation_share
+        self.augment = augment
+        self.device = device
+        self.devices = devices
+        self.precision = precision
+        self.random_state = random_state
+        self.verbose = verbose
+        self.folder = folder
+        self.resume = resume
+
+    def fit(self, X: Any, y: Any) -> "SubsetKNNClassifier":  # noqa: N803
+        """Train the encoder, and take the rows as references.
+
+        Parameters
+        ----------
+        X : array or Tensor, shape (n, d), (n, height, width) or (n, height, width, channels)
+            Rows.
+        y : array or Tensor, shape (n,)
+            Labels, of any type that scikit-learn takes; at least two of them different.
+
+        Returns
+        -------
+        SubsetKNNClassifier
+            Itself.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            For input that cannot be used.
+        DivergedError, RunFolderError
+            As `khot.training.fit`.
+        """
+        X, y = _inputs.training_rows(self, X, y)  # noqa: N806
+        self._check(X)
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidValueError(f"y must have at least two classes, but got one class, {classes[0]!r}: add another")
+        self.classes_, self.shape_, self.scaling_ = classes, X.shape[1:], learn_scaling(X)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            module = copy.deepcopy(build(self.encoder, self.shape_))
+        place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
+        with place as folder:
+            self._train(module, X, labels, seed, Path(folder))
+        self.encoder_ = module.to(find_device(self.device))
+        self.references_, self.reference_labels_ = self._embed(X), labels
+        return self
+
+    def _train(self, module: nn.Module, X: np.ndarray, labels: np.ndarray, seed: int, folder: Path) -> None:  # noqa: N803
+        order = np.random.RandomState(seed).permutation(len(X))
+        held_out = int(self.validation_share * len(X))
+        train, held = np.sort(order[held_out:]), np.sort(order[:held_out])
+        candidates, batch = (
+            _multiple(min(size, len(train)), self.devices) for size in (self.n_candidates, self.batch_size)
+        )
+        k = min(self.n_neighbors, candidates)
+        loss = NeighborLoss(X[train], labels[train], self.scaling_, k, candidates, self.relaxation, self.augment, seed)
+        validation = None
+        if held_out:
+            rest = (loss.inputs, loss.labels, self.scaling_, self.n_neighbors, bool(self.verbose))
+            validation = Validation(X[held], labels[held], *rest)
+        settings = Settings(
+            epochs=self.epochs,
+            batch_size=batch,
+            learning_rate=self.learning_rate,
+            optimizer=Adam() if self.optimizer is None else self.optimizer,
+            temperature=self.temperature,
+            monitor="accuracy" if held_out else None,
+            maximize=bool(held_out),
+            seed=seed,
+        )
+        options = {"accelerator": self.device, "devices": self.devices, "precision": self.precision}
+        data = (loss.inputs, loss.labels)
+        run = fit(module, loss, data, settings, validate=validation, folder=folder, resume=self.resume, **options)
+        self.history_ = run.history
+
+    def kneighbors(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:  # noqa: N803
+        """Tell the nearest reference rows: what a prediction rests on.
+
+        Parameters
+        ----------
+        X : array or Tensor, shape (q, ...)
+            Rows as in `fit`.
+
+        Returns
+        -------
+        distances : ndarray of float32, shape (q, n_neighbors)
+            Euclidean, in the features of the encoder; the nearest first.
+        indices : ndarray of int64, shape (q, n_neighbors)
+            Reference rows: those of `fit` in their order, then those added. Of equal distances the smaller index first.
+        """
+        check_is_fitted(self, "references_")
+        queries = self._embed(_inputs.rows(self, X))
+        k = _checks.whole_number("n_neighbors", self.n_neighbors, least=1)
+        self._check_neighbors(len(self.references_))
+        device = find_device(self.device) if find_device(self.device).type == "cuda" else "cpu"  # mps has no float64
+        distances, indices = nearest(queries.to(device), self.references_.to(device), k)
+        return distances.cpu().numpy(), indices.cpu().numpy()
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Predict the label of each row: that of most neighbours.
+
+        Of labels with equally many votes, that with the nearest neighbour wins, then the smallest.
+
+        Parameters
+        ----------
+        X : array or Tensor, shape (q, ...)
+            Rows as in `fit`.
+
+        Returns
+        -------
+        ndarray, shape (q,)
+            Labels.
+        """
+        distances, indices = self.kneighbors(X)
+        return self.classes_[votes.winners(self.reference_labels_[indices], distances, len(self.classes_))]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Tell the share of the votes that each label gets.
+
+        Parameters
+        ----------
+        X : array or Tensor, shape (q, ...)
+            Rows as in `fit`.
+
+        Returns
+        -------
+        ndarray of float64, shape (q, classes)
+            In the order of `classes_`.
+        """
+        _, indices = self.kneighbors(X)
+        return votes.shares(self.reference_labels_[indices], len(self.classes_))
+
+    def evidence(self, X: Any) -> Iterator[tuple[int, int, int, float, Any]]:  # noqa: N803
+        """List the neighbours of each row, for a table.
+
+        Parameters
+        ----------
+        X : array or Tensor, shape (q, ...)
+            Rows as in `fit`.
+
+        Yields
+        ------
+        tuple
+            The row, the rank of the neighbour from 1, its index among the references, its distance and its label.
+        """
+        distances, indices = self.kneighbors(X)
+        labels = self.classes_[self.reference_labels_[indices]]
+        for row, rank in np.ndindex(indices.shape):
+            yield row, rank + 1, int(indices[row, rank]), float(distances[row, rank]), labels[row, rank]
+
+    def add_references(self, X: Any, y: Any) -> "SubsetKNNClassifier":  # noqa: N803
+        """Add reference rows, also of new classes, without training.
+
+        Parameters
+        ----------
+        X : array or Tensor, shape (n, ...)
+            Rows as in `fit`.
+        y : array or Tensor, shape (n,)
+            Labels of the kind seen in `fit`.
+
+        Returns
+        -------
+        SubsetKNNClassifier
+            Itself.
+        """
+        check_is_fitted(self, "references_")
+        X, y = _inputs.more_rows(self, X, y)  # noqa: N806
+        if _kind(y) != _kind(self.classes_):
+            raise InvalidTypeError(
+                f"y must have labels of the kind seen in fit, {self.classes_.dtype}, but got {y.dtype}: convert them"
+            )
+        old = self.classes_[self.reference_labels_]
+        features = self._embed(X)
+        self.classes_, self.reference_labels_ = np.unique(np.concatenate([old, y]), return_inverse=True)
+        self.references_ = torch.cat([self.references_, features])
+        return self
+
+    def save(self, path: Path | str) -> None:
+        """Write the fitted classifier into a folder: numbers as JSON, tensors as safetensors.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty folder, or one with a classifier that is to be replaced.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds something else.
+        """
+        check_is_fitted(self, "references_")
+        storage.write(Path(path), self)
+
+    @classmethod
+    def load(cls, path: Path | str, encoder: nn.Module | None = None, device: str = "cpu") -> "SubsetKNNClassifier":
+        """Read a classifier that was saved. It predicts as that one did.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        encoder : nn.Module, optional
+            If the classifier has an encoder of your own, a module of the same make. Its weights are not used.
+        device : {"cpu", "cuda", "mps", "auto"}
+            Where to predict.
+
+        Returns
+        -------
+        SubsetKNNClassifier
+            With the parameters of the other that are numbers or words; functions, such as schedules, are not stored.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds no classifier, or a damaged one, or the encoder does not fit.
+        """
+        return storage.read(Path(path), cls(device=device), encoder)
+
+    def _embed(self, X: np.ndarray) -> torch.Tensor:  # noqa: N803
+        features = embed(self.encoder_, X, self.scaling_)
+        if features.ndim != 2 or not features.isfinite().all():
+            got = "NaN or infinite ones" if features.ndim == 2 else f"shape {tuple(features.shape)}"
+            raise InvalidValueError(f"the encoder must return finite features (rows, features), but got {got}")
+        return features
+
+    def _check(self, X: np.ndarray) -> None:  # noqa: N803
+        self._check_neighbors(len(X))
+        _checks.relaxation(self.relaxation)
+        if _checks.whole_number("n_candidates", self.n_candidates, least=1) < self.n_neighbors:
+            raise InvalidValueError(
+                f"n_candidates must be at least n_neighbors, {self.n_neighbors}, but got {self.n_candidates}: add some"
+            )
+        for name in ("batch_size", "devices"):
+            _checks.whole_number(name, getattr(self, name), least=1)
+        if not _checks.not_negative("validation_share", self.validation_share) < 1:
+            raise InvalidValueError(
+                f"validation_share must lie below 1, but got {self.validation_share}: pass the share to hold out"
+            )
+        if self.augment and X.ndim == 2:
+            raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment=False")
+
+    def _check_neighbors(self, references: int) -> None:
+        if _checks.whole_number("n_neighbors", self.n_neighbors, least=1) > references:
+            raise InvalidValueError(
+                f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "
+                f"but got {self.n_neighbors}: choose fewer neighbours or add rows"
+            )
+
+
+def _multiple(size: int, processes: int) -> int:
+    """The largest multiple of the number of processes up to `size`, as all of them get equal shares."""
+    return max(size // processes, 1) * processes
+
+
+def _kind(labels: np.ndarray) -> str:
+    return {"i": "number", "u": "number", "f": "number", "U": "text", "O": "text"}.get(labels.dtype.kind, "other")

@@ -1,0 +1,139 @@
+"""Encoders: tables or images in, features out. `features` is how many."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from khot import _checks
+from khot.errors import InvalidTypeError, InvalidValueError
+
+NAMES = ("mlp", "convnet", "resnet")
+
+
+class MLP(nn.Sequential):
+    """Two hidden layers, for tables.
+
+    >>> MLP(30)(torch.zeros(5, 30)).shape
+    torch.Size([5, 64])
+    """
+
+    def __init__(self, inputs: int, width: int = 256, features: int = 64) -> None:
+        super().__init__(
+            *[nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, features)]
+        )
+        self.features = features
+
+
+class ConvNet(nn.Sequential):
+    """The paper's encoder for MNIST: 20 and 50 filters of 5 × 5 with pooling, 500 features.
+
+    Images of 16 × 16 pixels or fewer, which two poolings would leave with next to nothing, keep their size through the
+    convolutions and are pooled once.
+
+    >>> ConvNet(1, 28, 28)(torch.zeros(5, 1, 28, 28)).shape, ConvNet(1, 8, 8)(torch.zeros(5, 1, 8, 8)).shape
+    (torch.Size([5, 500]), torch.Size([5, 500]))
+    """
+
+    def __init__(self, channels: int, height: int, width: int, features: int = 500) -> None:
+        small = min(height, width) <= 16
+        padding = 2 if small else 0
+        layers = [
+            *[nn.Conv2d(channels, 20, 5, padding=padding), nn.ReLU(), nn.Identity() if small else nn.MaxPool2d(2)],
+            *[nn.Conv2d(20, 50, 5, padding=padding), nn.ReLU(), nn.AdaptiveMaxPool2d(4), nn.Flatten()],
+        ]
+        super().__init__(*layers, nn.Linear(50 * 16, features), nn.ReLU())
+        self.features = features
+
+
+class ResNet(nn.Sequential):
+    """A small residual network with batch normalisation, for images from 8 × 8 pixels up; 8 `width` features.
+
+    >>> ResNet(3, width=16)(torch.zeros(5, 3, 32, 32)).shape
+    torch.Size([5, 128])
+    """
+
+    def __init__(self, channels: int, width: int = 64) -> None:
+        super().__init__(
+            _convolution(channels, width),
+            *[_convolution(width, 2 * width), nn.MaxPool2d(2), _Residual(2 * width)],
+            *[_convolution(2 * width, 4 * width), nn.MaxPool2d(2)],
+            *[_convolution(4 * width, 8 * width), nn.MaxPool2d(2), _Residual(8 * width)],
+            *[nn.AdaptiveMaxPool2d(1), nn.Flatten()],
+        )
+        self.features = 8 * width
+        self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+
+
+class _Residual(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.change = nn.Sequential(_convolution(width, width), _convolution(width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.change(x)
+
+
+def _convolution(before: int, after: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
+
+
+def with_head(encoder: nn.Module, classes: int) -> nn.Module:
+    """Put a linear layer on an encoder of khot, for the baseline: the same network trained by cross-entropy.
+
+    Parameters
+    ----------
+    encoder : MLP, ConvNet or ResNet
+        Becomes part of the result.
+    classes : int
+        Outputs, one logit for each class.
+
+    Returns
+    -------
+    nn.Module
+
+    Examples
+    --------
+    >>> network = with_head(MLP(30), classes=10)
+    >>> nn.functional.cross_entropy(network(torch.zeros(5, 30)), torch.zeros(5, dtype=torch.long)).ndim
+    0
+    """
+    if not isinstance(encoder, MLP | ConvNet | ResNet):
+        raise InvalidTypeError(
+            f"encoder must be an MLP, ConvNet or ResNet of khot, but got {type(encoder).__name__}: "
+            "put nn.Linear(features, classes) on another one yourself"
+        )
+    return nn.Sequential(encoder, nn.Linear(encoder.features, _checks.whole_number("classes", classes, least=2)))
+
+
+def find_device(name: str) -> torch.device:
+    """The device of a name; that of "auto" is the CPU where there is no other."""
+    if name != "auto":
+        return torch.device(name)
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+
+def build(encoder: Any, shape: tuple[int, ...]) -> nn.Module:
+    """The encoder of a name for inputs (d,) or (height, width, channels), without looking at an encoder of yours."""
+    if isinstance(encoder, nn.Module):
+        return encoder
+    if not isinstance(encoder, str):
+        raise InvalidTypeError(
+            f"encoder must be one of {', '.join(NAMES)} or a torch.nn.Module, "
+            f"but got {encoder!r} of type {type(encoder).__name__}: choose one of them"
+        )
+    name = _checks.choice("encoder", encoder, NAMES)
+    if (name == "mlp") != (len(shape) == 1):
+        wanted, hint = "tables (n, d)", "pass 'convnet' or 'resnet', or flatten the rows"
+        if name != "mlp":
+            wanted, hint = "images (n, height, width[, channels])", "pass 'mlp', or give the rows that shape"
+        raise InvalidValueError(f"encoder {name!r} is for {wanted}, but got rows of shape {shape}: {hint}")
+    if name == "mlp":
+        return MLP(shape[0])
+    height, width, channels = shape
+    if min(height, width) < 8:
+        raise InvalidValueError(
+            f"encoder {name!r} needs images of at least 8 × 8 pixels, but got {height} × {width}: "
+            "enlarge them, or flatten them and pass encoder='mlp'"
+        )
+    return ConvNet(channels, height, width) if name == "convnet" else ResNet(channels)

@@ -1,0 +1,136 @@
+"""The loss of stochastic k nearest neighbours, for training loops of your own."""
+
+import torch
+from torch import Tensor
+
+from khot import _checks
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.sampling import Relaxation, sample_subset
+from khot.topk import successive_softmax
+
+
+def neighbor_logits(query_embeddings: Tensor, candidate_embeddings: Tensor, absent: Tensor | None = None) -> Tensor:
+    """Minus the squared distances of queries to candidates, -inf where a candidate is absent.
+
+    Parameters
+    ----------
+    query_embeddings : Tensor, shape (q, d)
+    candidate_embeddings : Tensor, shape (m, d)
+    absent : bool Tensor, shape (q, m), optional
+        Candidates that a query must not choose, such as itself.
+
+    Returns
+    -------
+    Tensor, shape (q, m)
+        At least in float32.
+
+    Examples
+    --------
+    >>> import torch
+    >>> neighbor_logits(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    tensor([[ -1., -25.]])
+    """
+    queries = _matrix("query_embeddings", query_embeddings)
+    candidates = _matrix("candidate_embeddings", candidate_embeddings)
+    if queries.shape[1] != candidates.shape[1]:
+        raise InvalidValueError(
+            "queries and candidates must have as many features, "
+            f"but got shapes {tuple(queries.shape)} and {tuple(candidates.shape)}: use one encoder for both"
+        )
+    centre = candidates.detach().mean(0)  # near the origin the squares below cancel less
+    queries, candidates = queries - centre, candidates - centre
+    squares = queries.square().sum(1, keepdim=True) + candidates.square().sum(1)
+    logits = 2 * queries @ candidates.T - squares
+    if absent is None:
+        return logits
+    if not isinstance(absent, Tensor) or absent.dtype != torch.bool:
+        raise InvalidTypeError(f"absent must be a bool tensor, but got {absent!r}: compare the numbers of the rows")
+    if absent.shape != logits.shape:
+        raise InvalidValueError(
+            f"absent must have one entry for each query and candidate, shape {tuple(logits.shape)}, "
+            f"but got shape {tuple(absent.shape)}: if candidates and queries are the same, pass an identity matrix"
+        )
+    return logits.masked_fill(absent, -torch.inf)
+
+
+def neighbor_loss(
+    query_embeddings: Tensor,
+    candidate_embeddings: Tensor,
+    query_labels: Tensor,
+    candidate_labels: Tensor,
+    k: int,
+    temperature: float | Tensor,
+    *,
+    relaxation: Relaxation = successive_softmax,
+    absent: Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Minus the share of right labels among k relaxed neighbours.
+
+    Each query draws a relaxed sample a of k candidates without replacement, with log-weights ``-|query - candidate|²``.
+    The loss is the mean over the queries of ``-sum_j a_j [label_j is right] / k``: -1 if all neighbours are right.
+
+    Parameters
+    ----------
+    query_embeddings : Tensor, shape (q, d)
+    candidate_embeddings : Tensor, shape (m, d)
+    query_labels : integer Tensor, shape (q,)
+    candidate_labels : integer Tensor, shape (m,)
+    k : int
+        Neighbours, 1 <= k <= m.
+    temperature : float or Tensor of shape (q,)
+        Of the relaxation. Its scale is that of the squared distances.
+    relaxation : callable
+        ``f(keys, k, temperature)``; `khot.neuralsort` for the method of Grover et al.
+    absent : bool Tensor, shape (q, m), optional
+        Candidates that a query must not choose. Where the candidates are the queries, pass the identity matrix.
+    generator : torch.Generator, optional
+        Source of the noise.
+
+    Returns
+    -------
+    Tensor, shape ()
+        Between about -1 and 0, with gradients in both embeddings.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For shapes that do not fit together, NaN, or a bad k or temperature.
+
+    Examples
+    --------
+    >>> import torch
+    >>> points, labels = torch.tensor([[0.0], [1.0], [50.0], [51.0]]), torch.tensor([0, 0, 1, 1])
+    >>> itself = torch.eye(4, dtype=torch.bool)
+    >>> neighbor_loss(points, points, labels, labels, k=1, temperature=0.1, absent=itself)
+    tensor(-1.)
+
+    References
+    ----------
+    Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019.
+    Grover, Wang, Zweig & Ermon, "Stochastic optimization of sorting networks via continuous relaxations", ICLR 2019.
+    """
+    _checks.whole_number("k", k, least=1)
+    logits = neighbor_logits(query_embeddings, candidate_embeddings, absent)
+    right = _labels("query", query_labels, len(logits))[:, None] == _labels(
+        "candidate", candidate_labels, logits.shape[1]
+    )
+    chosen = sample_subset(logits, k, temperature, relaxation=relaxation, generator=generator)
+    return -(chosen * right).sum(1).mean() / k
+
+
+def _matrix(name: str, value: Tensor) -> Tensor:
+    tensor = _checks.float_tensor(name, value)
+    if tensor.ndim != 2 or len(tensor) == 0:
+        raise InvalidValueError(f"{name} must have shape (rows, features), but got {tuple(tensor.shape)}: flatten it")
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def _labels(whose: str, value: Tensor, rows: int) -> Tensor:
+    _checks.instance(f"{whose}_labels", value, Tensor)
+    if value.shape != (rows,):
+        raise InvalidValueError(
+            f"{whose}_labels must have one label for each {whose}, shape ({rows},), but got {tuple(value.shape)}: "
+            "pass class numbers, not one-hot rows"
+        )
+    return value

@@ -1,0 +1,101 @@
+"""The k nearest references of each query, exactly, in bounded memory."""
+
+import torch
+from torch import Tensor
+
+from khot import _checks
+from khot.errors import InvalidValueError
+
+MEMORY = 2**28  # bytes for a table of distances
+_SPARE = 16  # candidates beyond k, so that rounding errors and ties rarely decide
+_SLACK = 1e-6  # distances this near to each other may be equal in float32
+_ROUGHLY = 1.001  # more than the error of a distance in float32
+_ERROR = 1e-12  # of a squared distance in float64, relative to the squares it is made of
+
+
+def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -> tuple[Tensor, Tensor]:
+    """Distances and indices of the k nearest references, the nearest first.
+
+    Parameters
+    ----------
+    queries : Tensor, shape (q, d)
+    references : Tensor, shape (n, d)
+        On the same device.
+    k : int
+        Between 1 and n.
+    memory : int
+        Bytes to spend on tables of distances.
+
+    Returns
+    -------
+    distances : float32 Tensor, shape (q, k)
+        Euclidean.
+    indices : int64 Tensor, shape (q, k)
+        Of references at equal distances, the smaller index comes first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> nearest(torch.tensor([[0.0], [9.0]]), torch.tensor([[5.0], [1.0], [-1.0]]), k=2)
+    (tensor([[1., 1.],
+            [4., 8.]]), tensor([[1, 2],
+            [0, 1]]))
+    """
+    n, d = references.shape
+    if _checks.whole_number("k", k, least=1) > n:
+        raise InvalidValueError(f"k must be at most the number of references, {n}, but got {k}: choose a smaller one")
+    _checks.whole_number("memory", memory, least=1)
+    centre = references.mean(0, dtype=torch.float64)
+    rows = max(1, min(1024, memory // (24 * (k + _SPARE) * d)))
+    pieces = [_nearest(piece, references, centre, k, memory) for piece in queries.split(rows)]
+    return torch.cat([distances for distances, _ in pieces]), torch.cat([indices for _, indices in pieces])
+
+
+def _nearest(queries: Tensor, references: Tensor, centre: Tensor, k: int, memory: int) -> tuple[Tensor, Tensor]:
+    kept = min(len(references), k + _SPARE)
+    candidates, beyond, errors = _candidates(queries, references, centre, kept, memory)
+    candidates = candidates.sort().values
+    distances, order = _distances(queries, references[candidates]).sort(stable=True)
+    distances, indices = distances[:, :k].clone(), candidates.gather(1, order[:, :k])
+    if kept < len(references):
+        # Where what was not kept may be as near as the k-th, as with many copies of one reference, look at all.
+        unsure = beyond - errors <= distances[:, -1].double().square() * (1 + _SLACK)
+        for row in unsure.nonzero()[:, 0].tolist():
+            distances[row], indices[row] = _nearest_of_all(queries[row], references, k, distances[row, -1], memory)
+    return distances, indices
+
+
+def _candidates(
+    queries: Tensor, references: Tensor, centre: Tensor, kept: int, memory: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The `kept` nearest up to the errors of |a|² + |b|² - 2ab, how far all others are at least, and those errors."""
+    queries = queries.double() - centre  # near the origin the squares cancel less
+    values, indices = queries.new_empty(len(queries), 0), queries.new_empty((len(queries), 0), dtype=torch.long)
+    size, longest = max(kept, memory // (24 * max(queries.shape))), queries.new_zeros(())
+    for start in range(0, len(references), size):
+        piece = references[start : start + size].double() - centre
+        squares = piece.square().sum(1)
+        longest = torch.maximum(longest, squares.amax())
+        found, places = torch.addmm(squares, queries, piece.T, alpha=-2).topk(min(kept, len(piece)), largest=False)
+        values, indices = torch.cat([values, found], 1), torch.cat([indices, places + start], 1)
+        values, places = values.topk(min(kept, values.shape[1]), largest=False)
+        indices = indices.gather(1, places)
+    own = queries.square().sum(1)
+    return indices, values.amax(1) + own, _ERROR * (own + longest)
+
+
+def _nearest_of_all(query: Tensor, references: Tensor, k: int, reach: Tensor, memory: int) -> tuple[Tensor, Tensor]:
+    """The k nearest of one query, which are known to be within `reach`."""
+    size, distances, indices = max(1, memory // (24 * len(query))), [], []
+    for start, piece in zip(range(0, len(references), size), references.split(size), strict=True):
+        rough = torch.cdist(query[None], piece, compute_mode="donot_use_mm_for_euclid_dist")[0]
+        near = (rough <= reach * _ROUGHLY).nonzero()[:, 0]
+        distances.append(_distances(query[None], piece[None, near])[0])
+        indices.append(near + start)
+    nearest_first, order = torch.cat(distances).sort(stable=True)
+    return nearest_first[:k], torch.cat(indices)[order[:k]]
+
+
+def _distances(queries: Tensor, references: Tensor) -> Tensor:
+    """float32 distances (q, m) of queries (q, d) to references (q, m, d) of their own, computed in float64."""
+    return (references.double() - queries.double().unsqueeze(1)).square().sum(-1).sqrt().float()

@@ -1,0 +1,27 @@
+"""From neighbours to classes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def shares(labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
+    """The share (q, classes) of each class among the labels (q, k) of the neighbours.
+
+    >>> shares(np.array([[0, 2, 2, 2]]), classes=3)
+    array([[0.25, 0.  , 0.75]])
+    """
+    counts = np.zeros((len(labels), classes))
+    np.add.at(counts, (np.arange(len(labels))[:, None], labels), 1.0)
+    return counts / labels.shape[1]
+
+
+def winners(labels: NDArray[np.int64], distances: NDArray[np.float32], classes: int) -> NDArray[np.int64]:
+    """The class (q,) with most votes; of several, that with the nearest neighbour, then the smallest.
+
+    >>> winners(np.array([[1, 0, 0, 1]]), np.array([[0.5, 1, 1, 2]]), classes=2)
+    array([1])
+    """
+    counts = shares(labels, classes)
+    closest = np.full(counts.shape, np.inf)
+    np.minimum.at(closest, (np.arange(len(labels))[:, None], labels), distances)
+    return np.where(counts == counts.max(1, keepdims=True), closest, np.inf).argmin(1)

@@ -1,0 +1,225 @@
+"""The classifier learns, explains itself, grows, resumes, and says what is wrong with its input."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import khot
+from khot.errors import InvalidTypeError, InvalidValueError, KhotError, RunFolderError
+from khot.neighbors import SubsetKNNClassifier
+from khot.neighbors._augment import augmented
+from khot.neighbors._scaling import Scaling
+from khot.neighbors._training import NeighborLoss
+from khot.schedules import Exponential
+from khot.training import SGD, Step
+from tests.neighbors.problems import DIGITS, PIXELS, TEST_PIXELS, WORDS, blobs, own_encoder, quick
+
+
+def test_learns_digits_and_shows_its_evidence():
+    model = SubsetKNNClassifier(encoder="convnet", epochs=3, random_state=0)
+    model.fit(DIGITS.train.inputs, WORDS[DIGITS.train.labels])
+    predicted = model.predict(DIGITS.test.inputs)
+    assert (predicted == WORDS[DIGITS.test.labels]).mean() >= 0.96
+    assert model.score(DIGITS.test.inputs, WORDS[DIGITS.test.labels]) >= 0.96
+
+    distances, rows = model.kneighbors(DIGITS.test.inputs)
+    assert rows.shape == distances.shape == (360, 9)
+    assert (np.diff(distances) >= 0).all()
+    votes = WORDS[DIGITS.train.labels[rows]]
+    shares = model.predict_proba(DIGITS.test.inputs)
+    assert np.array_equal(shares, (votes[:, :, None] == model.classes_).mean(1))
+    assert np.array_equal(shares.max(1), (votes == predicted[:, None]).mean(1))
+
+
+def test_training_beats_raw_pixels():
+    """With two columns of signal among many of noise, neighbours in the input are of no use."""
+    noise = np.random.default_rng(0)
+    labels = np.arange(900) % 3
+    rows = noise.normal(size=(900, 60))
+    rows[:, :3] += 2 * np.eye(3)[labels]
+    model = quick(n_neighbors=9, epochs=10, batch_size=50, n_candidates=50).fit(rows[:600], labels[:600])
+    plain = quick(n_neighbors=9, encoder=nn.Linear(60, 60), epochs=1, learning_rate=1e-9).fit(rows[:600], labels[:600])
+    assert model.score(rows[600:], labels[600:]) > plain.score(rows[600:], labels[600:]) + 0.1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"relaxation": khot.neuralsort, "temperature": 16.0},
+        {"temperature": Exponential(4.0, 0.5, steps=40)},
+        {"optimizer": SGD(momentum=0.9), "learning_rate": 0.01},
+        {"validation_share": 0.0},
+        {"precision": "bf16-mixed"},
+        {"encoder": own_encoder(), "learning_rate": 0.01},
+    ],
+)
+def test_options(options):
+    X, y = blobs(120)  # noqa: N806
+    model = quick(epochs=10, **options).fit(X, y)
+    assert model.score(*blobs(120, seed=1)) > 0.9
+    assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+    assert ("validation" in model.history_[0]) == (options.get("validation_share") != 0)
+
+
+def test_a_seed_fixes_the_result():
+    X, y = blobs()  # noqa: N806
+    one, two, other = (quick(random_state=seed).fit(X, y).references_ for seed in (1, 1, 2))
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+
+
+def test_arrays_and_tensors_are_alike():
+    X, y = blobs()  # noqa: N806
+    array, tensor = quick().fit(X, y), quick().fit(torch.from_numpy(X), torch.from_numpy(y))
+    assert torch.equal(array.references_, tensor.references_)
+    images, labels = DIGITS.train.inputs[:40], DIGITS.train.labels[:40]
+    gray, channel = (quick(encoder="resnet", epochs=1).fit(x, labels) for x in (images, images[..., None]))
+    assert torch.equal(gray.references_, channel.references_)
+
+
+def test_the_scale_of_the_input_does_not_matter():
+    X, y = blobs()  # noqa: N806
+    shifted = X * 1e-3 + 1e6
+    assert np.allclose(quick().fit(X, y).references_, quick().fit(shifted, y).references_, atol=1e-3)
+
+
+def test_an_own_encoder_is_copied():
+    X, y = blobs()  # noqa: N806
+    encoder = own_encoder()
+    before = [p.clone() for p in encoder.parameters()]
+    model = quick(encoder=encoder).fit(X, y)
+    assert all(torch.equal(a, b) for a, b in zip(before, encoder.parameters(), strict=True))
+    assert not torch.equal(next(model.encoder_.parameters()), before[0])
+
+
+def test_added_references_vote_and_may_be_of_a_new_class():
+    X, y = blobs()  # noqa: N806
+    model = quick().fit(X, np.array(["b", "c", "d"])[y])
+    far = np.full((5, 4), -30.0)
+    model.add_references(far, ["a"] * 5)
+    assert model.classes_.tolist() == ["a", "b", "c", "d"]
+    assert model.predict(far[:1]).tolist() == ["a"]
+    assert model.kneighbors(far[:1])[1].tolist() == [[60, 61, 62]]
+    assert model.score(X, np.array(["b", "c", "d"])[y]) > 0.9
+    with pytest.raises(InvalidTypeError, match="labels of the kind seen in fit"):
+        model.add_references(far, [1] * 5)
+
+
+def test_resumed_training_ends_where_the_other_does(tmp_path):
+    X, y = blobs()  # noqa: N806
+    whole = quick(epochs=4).fit(X, y)
+
+    class StopsError(Exception):
+        pass
+
+    def stopping(step: int) -> float:
+        steps.append(step)
+        if step == 5 and not resumed:
+            raise StopsError
+        return 1.0
+
+    resumed, steps = False, []
+    with pytest.raises(StopsError):
+        quick(epochs=4, temperature=stopping, folder=tmp_path / "run").fit(X, y)
+    resumed, steps[:] = True, []
+    model = quick(epochs=4, temperature=stopping, folder=tmp_path / "run", resume=True).fit(X, y)
+    assert 1 not in steps  # it went on after an epoch of two steps
+    assert torch.equal(model.references_, whole.references_)
+    with pytest.raises(RunFolderError, match="resume=True"):
+        quick(epochs=4, temperature=stopping, folder=tmp_path / "run").fit(X, y)
+    with pytest.raises(RunFolderError, match="other settings: loss"):
+        quick(epochs=4, n_neighbors=2, temperature=stopping, folder=tmp_path / "run", resume=True).fit(X, y)
+
+
+def test_augmented_images_are_moved_and_mirrored():
+    image = torch.arange(1, 65, dtype=torch.uint8).reshape(1, 8, 8, 1)
+    still = augmented(image, torch.tensor([[0.5, 0.5, 0.9]]))
+    assert torch.equal(still, image)
+    assert torch.equal(augmented(image, torch.tensor([[0.5, 0.5, 0.1]])), image.flip(2))
+    down = augmented(image, torch.tensor([[0.9, 0.5, 0.9]]))
+    assert torch.equal(down[:, :7], image[:, 1:])
+    assert (down[:, 7] == 0).all()
+    left = augmented(image, torch.tensor([[0.5, 0.0, 0.9]]))
+    assert torch.equal(left[:, :, 1:], image[:, :, :7])
+    assert (left[:, :, 0] == 0).all()
+
+
+def test_few_rows_are_all_candidates():
+    X, y = blobs(9)  # noqa: N806
+    assert quick(n_candidates=1000, batch_size=1000).fit(X, y).predict(X).shape == (9,)
+
+
+X, Y = blobs()
+IMAGES = DIGITS.train.inputs[:60]
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "y", "message"),
+    [
+        ({}, X, np.zeros(60), "at least two classes, but got one"),
+        ({}, np.where(X > 3, np.nan, X), Y, "X contains NaN: fill in"),
+        ({}, np.where(X > 3, np.inf, X), Y, "X contains infinity"),
+        ({}, X * 1e300, Y, "squares do not overflow"),
+        ({}, X, Y[:-1], "inconsistent numbers of samples"),
+        ({}, X, Y + 0.5, "Unknown label type"),
+        ({}, IMAGES, Y, "'mlp' is for tables"),
+        ({}, np.zeros((60, 2, 2, 2, 2)), Y, "reshape it"),
+        ({"encoder": "convnet"}, X, Y, "'convnet' is for images"),
+        ({"encoder": "resnet"}, IMAGES[:, :4], Y, "at least 8 × 8 pixels, but got 4 × 8"),
+        ({"encoder": "transformer"}, X, Y, "encoder must be one of mlp, convnet, resnet"),
+        ({"encoder": 3}, X, Y, "encoder must be one of"),
+        ({"encoder": nn.Unflatten(1, (2, 2))}, X, Y, "nothing to train"),
+        ({"encoder": nn.Sequential(nn.Linear(4, 4), nn.Unflatten(1, (2, 2)))}, X, Y, r"shape \(rows, features\)"),
+        ({"n_neighbors": 61, "n_candidates": 100}, X, Y, "reference rows, n_samples = 60, but got 61"),
+        ({"n_neighbors": 21}, X, Y, "n_candidates must be at least n_neighbors, 21, but got 20"),
+        ({"n_neighbors": 2.5}, X, Y, "n_neighbors must be an int"),
+        ({"n_neighbors": 0}, X, Y, "n_neighbors must be at least 1"),
+        ({"validation_share": 1.0}, X, Y, "validation_share must lie below 1"),
+        ({"augment": True}, X, Y, "augment is for images"),
+        ({"temperature": -1.0}, X, Y, "temperature must be positive"),
+        ({"relaxation": "neuralsort"}, X, Y, "relaxation must be a function"),
+        ({"device": "abacus"}, X, Y, "accelerator must be one of"),
+        ({"epochs": 0}, X, Y, "epochs must be at least 1"),
+    ],
+)
+def test_bad_input_of_fit(options, X, y, message):  # noqa: N803
+    with pytest.raises(KhotError, match=message):
+        quick(**options).fit(X, y)
+
+
+def test_bad_input_of_predict():
+    table = quick(epochs=1).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        table.predict(X[:, :3])
+    with pytest.raises(InvalidValueError, match=r"shape seen in fit, \(4,\), but got \(4, 4, 1\)"):
+        table.predict(np.zeros((5, 4, 4)))
+    with pytest.raises(InvalidValueError, match="X contains NaN"):
+        table.predict(np.full((5, 4), np.nan))
+    table.n_neighbors = 61
+    with pytest.raises(InvalidValueError, match="choose fewer neighbours"):
+        table.predict(X)
+    images = quick(encoder="convnet", epochs=1).fit(IMAGES, Y)
+    with pytest.raises(InvalidValueError, match=r"\(8, 8, 1\), but got \(8, 8, 3\)"):
+        images.add_references(np.zeros((1, 8, 8, 3)), [0])
+
+
+def test_verbose_tells_the_accuracy(capsys):
+    model = quick(verbose=True).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"validation accuracy {record['validation']['accuracy']:.4f}" for record in model.history_]
+
+
+def test_tables_of_pixels():
+    model = SubsetKNNClassifier(epochs=5, random_state=0).fit(PIXELS, DIGITS.train.labels)
+    assert model.score(TEST_PIXELS, DIGITS.test.labels) >= 0.95
+
+
+def test_a_row_is_not_its_own_candidate():
+    """Where every row has a label of its own, no neighbour can be right."""
+    rows = np.eye(6, dtype=np.float32)
+    loss = NeighborLoss(rows, np.arange(6), Scaling(np.zeros(6), np.ones(6)), 2, 6, khot.successive_softmax, False, 0)
+    step = Step(0, 0, torch.tensor([1, 4]), 1.0, torch.Generator())
+    batch = (torch.from_numpy(rows[[1, 4]]), torch.tensor([1, 4]))
+    assert loss(nn.Identity(), batch, step).item() == 0
+    assert loss(nn.Identity(), (batch[0], torch.tensor([0, 0])), step).item() < 0

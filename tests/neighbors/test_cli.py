@@ -1,0 +1,109 @@
+"""`khot knn`, from files to files."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from khot.cli import app, main
+from khot.neighbors import SubsetKNNClassifier
+from tests.neighbors.problems import DIGITS, blobs
+
+NAMES = np.array(["ant", "bee", "cat"])
+FIT = ["-k", "3", "--epochs", "3", "--candidates", "30", "--batch-size", "20"]
+
+
+def run(*arguments) -> None:
+    app([str(argument) for argument in ["knn", *arguments]], result_action="return_value")
+
+
+def write(path, lines) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(lines)
+
+
+@pytest.fixture
+def table(tmp_path):
+    X, y = blobs()  # noqa: N806
+    lines = [[*row, name] for row, name in zip(X.tolist(), NAMES[y], strict=True)]
+    write(tmp_path / "train.csv", [["a", "b", "c", "d", "animal"], *lines])
+    return tmp_path
+
+
+def test_from_csv_to_predictions_and_evidence(table, capsys):
+    run("fit", table / "train.csv", *FIT, "-o", table / "model")
+    assert "validation accuracy" in capsys.readouterr().out
+
+    X, y = blobs(seed=1)  # noqa: N806
+    write(table / "test.csv", X.tolist())  # no names, no labels
+    run("predict", table / "model", table / "test.csv", "--evidence", table / "evidence.csv")
+    printed = capsys.readouterr()
+    header, *predictions = printed.out.split()
+    assert header == "prediction"
+    assert (np.array(predictions) == NAMES[y]).mean() > 0.9
+    assert "accuracy" not in printed.err
+
+    model = SubsetKNNClassifier.load(table / "model")
+    distances, indices = model.kneighbors(X)
+    rows = list(csv.DictReader((table / "evidence.csv").read_text().splitlines()))
+    assert len(rows) == len(X) * 3
+    assert [int(row["neighbor"]) for row in rows] == indices.ravel().tolist()
+    assert [float(row["distance"]) for row in rows] == pytest.approx(distances.ravel().tolist())
+    assert [row["label"] for row in rows] == NAMES[blobs()[1][indices.ravel()]].tolist()
+    assert [(row["row"], row["rank"]) for row in rows[:4]] == [("0", "1"), ("0", "2"), ("0", "3"), ("1", "1")]
+
+
+def test_the_label_column_has_a_name(table, capsys):
+    lines = list(csv.reader((table / "train.csv").read_text().splitlines()))
+    write(table / "first.csv", [[line[-1], *line[:-1]] for line in lines])
+    run("fit", table / "train.csv", *FIT, "-o", table / "last")
+    run("fit", table / "first.csv", *FIT, "-o", table / "first", "--label", "animal")
+    run("predict", table / "first", table / "first.csv", "--label", "animal", "-o", table / "predictions.csv")
+    last, first = (SubsetKNNClassifier.load(table / name) for name in ("last", "first"))
+    assert np.array_equal(last.references_, first.references_)
+    printed = capsys.readouterr()
+    assert "accuracy 0.9" in printed.err or "accuracy 1.0" in printed.err
+    assert (table / "predictions.csv").read_text().split() == ["prediction", *first.predict(blobs()[0])]
+
+
+def test_images_in_npz(tmp_path, capsys):
+    np.savez(tmp_path / "train.npz", X=DIGITS.train.inputs[:200], y=DIGITS.train.labels[:200])
+    np.savez(tmp_path / "test.npz", X=DIGITS.test.inputs[:50], y=DIGITS.test.labels[:50])
+    run("fit", tmp_path / "train.npz", *FIT, "-o", tmp_path / "model")
+    run("predict", tmp_path / "model", tmp_path / "test.npz")
+    accuracy = float(capsys.readouterr().err.split()[-1])
+    assert accuracy > 0.7
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("1,2,x\n3,oops,y\n", "", "numbers in all columns but the label, but got 'oops' in row 2"),
+        ("1,2,x\n3,y\n", "", "3 columns in its first line and 2 in line 2"),
+        ("a,b\n", "", "has no rows"),
+        ("a,b\n1,2\n", "--label c", "has columns a, b, but no label column 'c'"),
+        ("1,2\n", "--label c", "no names in its first line"),
+        ("1,x\n2,x\n3,x\n", "-k 1", "at least two classes"),
+        ("1,x\nnan,y\n", "-k 1", "X contains NaN: fill in or leave out"),
+        ("1,x\n2,y\n", "-k 3", "n_neighbors must be at most the number of reference rows"),
+    ],
+)
+def test_mistakes_end_in_one_line(content, arguments, message, tmp_path, capsys):
+    (tmp_path / "train.csv").write_text(content)
+    with pytest.raises(SystemExit) as stop:
+        main(["knn", "fit", str(tmp_path / "train.csv"), "-o", str(tmp_path / "model"), *arguments.split()])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("khot: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_files_that_are_no_archives(tmp_path, capsys):
+    (tmp_path / "bad.npz").write_text("text")
+    np.savez(tmp_path / "other.npz", Z=np.zeros(3))
+    np.savez(tmp_path / "unlabelled.npz", X=np.zeros((3, 2)))
+    for name, message in [("bad", "cannot be read as NPZ"), ("other", "but not X"), ("unlabelled", "no array y")]:
+        with pytest.raises(SystemExit):
+            main(["knn", "fit", str(tmp_path / f"{name}.npz"), "-o", str(tmp_path / "model")])
+        assert message in capsys.readouterr().err
