@@ -35,8 +35,9 @@ def hidden(*values: object) -> bool:
 
 
 def traced() -> bool:
-    """Whether a mode records or fakes operations, so that a tensor may have no data to look at."""
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    """Whether torch looks on: a mode records or fakes operations, or derivatives go forward with them."""
+    watched = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    return watched or torch.autograd.forward_ad._current_level >= 0
 
 
 def usable(keys: Tensor) -> Tensor:

@@ -130,7 +130,7 @@ def decay(row, start, stop, bar, s, u, moments):
         keys, here = row[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
         for i in range(keys.shape[0]):
             x = (keys[i] - bar) * s
-            here[i] = exponential(x) if x <= zero else zero
+            here[i] = exponential(x) if keys[i] <= bar else zero  # the product may underflow, so it does not tell
         _add_moments(here, moments)
 
 
@@ -147,7 +147,7 @@ def decay_finely(row, start, stop, bar, s, u, moments):
         wide = fine[: keys.shape[0]]
         for i in range(keys.shape[0]):
             x = (np.float64(keys[i]) - bar) * s
-            wide[i] = exp64(x) if x <= 0.0 else 0.0
+            wide[i] = exp64(x) if keys[i] <= bar else 0.0
         for i in range(keys.shape[0]):
             here[i] = wide[i]
         _add_moments(wide, moments)
@@ -205,10 +205,17 @@ def project(g, u, start, stop, moments):
 
 @exact
 def _add_four(moments, d, sum0, sum1, sum2, sum3):
-    moments[d] += sum0
-    moments[d + 1] += sum1
-    moments[d + 2] += sum2
-    moments[d + 3] += sum3
+    moments[d] += _saturated(sum0)
+    moments[d + 1] += _saturated(sum1)
+    moments[d + 2] += _saturated(sum2)
+    moments[d + 3] += _saturated(sum3)
+
+
+@exact
+def _saturated(x):
+    """A sum of cotangents may overflow in float32; infinities of both signs would become NaN."""
+    x = 1e200 if x > 1e200 else x
+    return -1e200 if x < -1e200 else x
 
 
 @exact
@@ -251,7 +258,7 @@ def combine(u, start, stop, rest, g, coefficients, out):
         r2, r3 = _coefficient(rest, 2, u), _coefficient(rest, 3, u)
         for i in range(here.shape[0]):
             x = here[i]
-            y = x * (given[i] * _cubic(x, c0, c1, c2, c3) + _cubic(x, r0, r1, r2, r3))
+            y = (given[i] * x) * _cubic(x, c0, c1, c2, c3) + x * _cubic(x, r0, r1, r2, r3)
             y = most if y > most else y
             there[i] = -most if y < -most else y
         return

@@ -54,7 +54,7 @@ def forward(row, k, t, out, u, state, desk):
         if not bar > -math.inf or passive.has_nan(row, 0, n):
             return -1
         active, length = passive.above(row, bar, maxima, index), split.nodes_first(row, t)
-    if not top < math.inf or active < k or active + 8 > desk.result.shape[0]:
+    if not top < math.inf or active < k or active > most_active(n, k) or active + 8 > desk.result.shape[0]:
         return -1
     status = _run(row, k, t, active, length, bar, top, u, index, state, desk)
     if status == TRUNCATED and length == 4:

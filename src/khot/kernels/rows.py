@@ -229,7 +229,7 @@ def sweep(solved, k, t, mode, at, g, partial, space):
 @exact
 def slope(table, s, like):
     """Coefficients of d/du (u C(u)) / t in place of those of C, such that a pass over passive items can hold them."""
-    most = np.sqrt(np.finfo(like.dtype).max)
+    most = np.finfo(like.dtype).max / 64.0
     for d in range(table.shape[0]):
         table[d] = min(max(table[d] * (d + 1) * s, -most), most)
 

@@ -106,7 +106,7 @@ def _fill_short(out: Tensor, short: Tensor, keys: Tensor, k: Any, at: Any, steps
 
 
 def _array(x: Tensor) -> np.ndarray:
-    x = x.detach()
+    x = x.detach().resolve_neg()
     return np.ascontiguousarray((x if x.dtype in (torch.float32, torch.float64) else x.float()).numpy())
 
 
