@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from torch import nn
 
 from khot import _checks
@@ -26,6 +27,8 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
         raise InvalidValueError(
             f"validation_share must lie below 1, but got {model.validation_share}: pass the share to hold out"
         )
+    if model.resume and model.folder is None:
+        raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
     if model.augment and X.ndim == 2:
         raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment=False")
 
@@ -37,6 +40,16 @@ def check_neighbors(model: Any, references: int) -> None:
             f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "
             f"but got {model.n_neighbors}: choose fewer neighbours or add rows"
         )
+
+
+def draw_seed(random_state: Any) -> int:
+    """The seed of the training."""
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InvalidValueError(
+            f"random_state must be an int from 0 to 2^32 - 1, a RandomState or None, but got {random_state!r}: pass one"
+        ) from error
 
 
 def train(model: Any, module: nn.Module, X: np.ndarray, labels: np.ndarray, seed: int, folder: Path) -> Run:  # noqa: N803

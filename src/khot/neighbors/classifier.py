@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -19,7 +18,7 @@ from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.neighbors import _inputs, votes
 from khot.neighbors import _storage as storage
-from khot.neighbors._fitting import check_neighbors, check_parameters, train
+from khot.neighbors._fitting import check_neighbors, check_parameters, draw_seed, train
 from khot.neighbors._scaling import learn_scaling
 from khot.neighbors._training import embed
 from khot.neighbors.encoders import build, find_device
@@ -179,7 +178,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise InvalidValueError(f"y must have at least two classes, but got one class, {classes[0]!r}: add another")
         self.classes_, self.shape_, self.scaling_ = classes, X.shape[1:], learn_scaling(X)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = draw_seed(self.random_state)
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             module = copy.deepcopy(build(self.encoder, self.shape_))
