@@ -176,6 +176,8 @@ IMAGES = DIGITS.train.inputs[:60]
         ({"n_neighbors": 2.5}, X, Y, "n_neighbors must be an int"),
         ({"n_neighbors": 0}, X, Y, "n_neighbors must be at least 1"),
         ({"validation_share": 1.0}, X, Y, "validation_share must lie below 1"),
+        ({"resume": True}, X, Y, "folder is None"),
+        ({"random_state": -1}, X, Y, "random_state must be an int from 0"),
         ({"augment": True}, X, Y, "augment is for images"),
         ({"temperature": -1.0}, X, Y, "temperature must be positive"),
         ({"relaxation": "neuralsort"}, X, Y, "relaxation must be a function"),

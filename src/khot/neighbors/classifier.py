@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -19,13 +18,13 @@ from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.neighbors import _inputs, votes
 from khot.neighbors import _storage as storage
+from khot.neighbors._fitting import check_neighbors, check_parameters, draw_seed, train
 from khot.neighbors._scaling import learn_scaling
-from khot.neighbors._training import NeighborLoss, Validation, embed
+from khot.neighbors._training import embed
 from khot.neighbors.encoders import build, find_device
 from khot.neighbors.search import nearest
 from khot.sampling import Relaxation
 from khot.topk import successive_softmax
-from khot.training import Adam, Settings, fit
 
 
 class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
@@ -50,7 +49,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         others are for images. `fit` trains a copy of a module.
     epochs, batch_size, learning_rate, optimizer
         As in `khot.training.Settings`; with fewer training rows than `batch_size`, all of them are the batch. The
-        optimizer is Adam by default.
+        optimizer is Adam by default. Batches and candidates are cut to a multiple of `devices`.
     validation_share : float
         Share of the rows on which the accuracy is measured after every epoch; the weights of the best epoch are kept.
         0 for none: then the epoch with the best training loss counts.
@@ -174,49 +173,21 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             As `khot.training.fit`.
         """
         X, y = _inputs.training_rows(self, X, y)  # noqa: N806
-        self._check(X)
+        check_parameters(self, X)
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InvalidValueError(f"y must have at least two classes, but got one class, {classes[0]!r}: add another")
         self.classes_, self.shape_, self.scaling_ = classes, X.shape[1:], learn_scaling(X)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = draw_seed(self.random_state)
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             module = copy.deepcopy(build(self.encoder, self.shape_))
         place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
         with place as folder:
-            self._train(module, X, labels, seed, Path(folder))
+            self.history_ = train(self, module, X, labels, seed, Path(folder)).history
         self.encoder_ = module.to(find_device(self.device))
         self.references_, self.reference_labels_ = self._embed(X), labels
         return self
-
-    def _train(self, module: nn.Module, X: np.ndarray, labels: np.ndarray, seed: int, folder: Path) -> None:  # noqa: N803
-        order = np.random.RandomState(seed).permutation(len(X))
-        held_out = int(self.validation_share * len(X))
-        train, held = np.sort(order[held_out:]), np.sort(order[:held_out])
-        candidates, batch = (
-            _multiple(min(size, len(train)), self.devices) for size in (self.n_candidates, self.batch_size)
-        )
-        k = min(self.n_neighbors, candidates)
-        loss = NeighborLoss(X[train], labels[train], self.scaling_, k, candidates, self.relaxation, self.augment, seed)
-        validation = None
-        if held_out:
-            rest = (loss.inputs, loss.labels, self.scaling_, self.n_neighbors, bool(self.verbose))
-            validation = Validation(X[held], labels[held], *rest)
-        settings = Settings(
-            epochs=self.epochs,
-            batch_size=batch,
-            learning_rate=self.learning_rate,
-            optimizer=Adam() if self.optimizer is None else self.optimizer,
-            temperature=self.temperature,
-            monitor="accuracy" if held_out else None,
-            maximize=bool(held_out),
-            seed=seed,
-        )
-        options = {"accelerator": self.device, "devices": self.devices, "precision": self.precision}
-        data = (loss.inputs, loss.labels)
-        run = fit(module, loss, data, settings, validate=validation, folder=folder, resume=self.resume, **options)
-        self.history_ = run.history
 
     def kneighbors(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:  # noqa: N803
         """Tell the nearest reference rows: what a prediction rests on.
@@ -236,7 +207,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "references_")
         queries = self._embed(_inputs.rows(self, X))
         k = _checks.whole_number("n_neighbors", self.n_neighbors, least=1)
-        self._check_neighbors(len(self.references_))
+        check_neighbors(self, len(self.references_))
         device = find_device(self.device) if find_device(self.device).type == "cuda" else "cpu"  # mps has no float64
         distances, indices = nearest(queries.to(device), self.references_.to(device), k)
         return distances.cpu().numpy(), indices.cpu().numpy()
@@ -365,36 +336,10 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         features = embed(self.encoder_, X, self.scaling_)
         if features.ndim != 2 or not features.isfinite().all():
             got = "NaN or infinite ones" if features.ndim == 2 else f"shape {tuple(features.shape)}"
-            raise InvalidValueError(f"the encoder must return finite features (rows, features), but got {got}")
+            raise InvalidValueError(
+                f"the encoder must return finite features (rows, features), but got {got}: flatten or bound its output"
+            )
         return features
-
-    def _check(self, X: np.ndarray) -> None:  # noqa: N803
-        self._check_neighbors(len(X))
-        _checks.relaxation(self.relaxation)
-        if _checks.whole_number("n_candidates", self.n_candidates, least=1) < self.n_neighbors:
-            raise InvalidValueError(
-                f"n_candidates must be at least n_neighbors, {self.n_neighbors}, but got {self.n_candidates}: add some"
-            )
-        for name in ("batch_size", "devices"):
-            _checks.whole_number(name, getattr(self, name), least=1)
-        if not _checks.not_negative("validation_share", self.validation_share) < 1:
-            raise InvalidValueError(
-                f"validation_share must lie below 1, but got {self.validation_share}: pass the share to hold out"
-            )
-        if self.augment and X.ndim == 2:
-            raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment=False")
-
-    def _check_neighbors(self, references: int) -> None:
-        if _checks.whole_number("n_neighbors", self.n_neighbors, least=1) > references:
-            raise InvalidValueError(
-                f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "
-                f"but got {self.n_neighbors}: choose fewer neighbours or add rows"
-            )
-
-
-def _multiple(size: int, processes: int) -> int:
-    """The largest multiple of the number of processes up to `size`, as all of them get equal shares."""
-    return max(size // processes, 1) * processes
 
 
 def _kind(labels: np.ndarray) -> str:

@@ -1,0 +1,86 @@
+"""From the parameters of the classifier to a training, or an error that says what is wrong with them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from torch import nn
+
+from khot import _checks
+from khot.errors import InvalidValueError
+from khot.neighbors._training import NeighborLoss, Validation
+from khot.training import Adam, Run, Settings, fit
+
+
+def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
+    """Refuse parameters that `khot.training` would not, or not by their names."""
+    check_neighbors(model, len(X))
+    _checks.relaxation(model.relaxation)
+    if _checks.whole_number("n_candidates", model.n_candidates, least=1) < model.n_neighbors:
+        raise InvalidValueError(
+            f"n_candidates must be at least n_neighbors, {model.n_neighbors}, but got {model.n_candidates}: add some"
+        )
+    for name in ("batch_size", "devices"):
+        _checks.whole_number(name, getattr(model, name), least=1)
+    if not _checks.not_negative("validation_share", model.validation_share) < 1:
+        raise InvalidValueError(
+            f"validation_share must lie below 1, but got {model.validation_share}: pass the share to hold out"
+        )
+    if model.resume and model.folder is None:
+        raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
+    if model.augment and X.ndim == 2:
+        raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment=False")
+
+
+def check_neighbors(model: Any, references: int) -> None:
+    """Refuse more neighbours than there are references."""
+    if _checks.whole_number("n_neighbors", model.n_neighbors, least=1) > references:
+        raise InvalidValueError(
+            f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "
+            f"but got {model.n_neighbors}: choose fewer neighbours or add rows"
+        )
+
+
+def draw_seed(random_state: Any) -> int:
+    """The seed of the training."""
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InvalidValueError(
+            f"random_state must be an int from 0 to 2^32 - 1, a RandomState or None, but got {random_state!r}: pass one"
+        ) from error
+
+
+def train(model: Any, module: nn.Module, X: np.ndarray, labels: np.ndarray, seed: int, folder: Path) -> Run:  # noqa: N803
+    """Train the encoder `module` with the parameters of the classifier `model`."""
+    order = np.random.RandomState(seed).permutation(len(X))
+    held_out = int(model.validation_share * len(X))
+    kept, held = np.sort(order[held_out:]), np.sort(order[:held_out])
+    candidates, batch = (
+        _multiple(min(size, len(kept)), model.devices) for size in (model.n_candidates, model.batch_size)
+    )
+    k = min(model.n_neighbors, candidates)
+    loss = NeighborLoss(X[kept], labels[kept], model.scaling_, k, candidates, model.relaxation, model.augment, seed)
+    validation = None
+    if held_out:
+        rest = (loss.inputs, loss.labels, model.scaling_, model.n_neighbors, bool(model.verbose))
+        validation = Validation(X[held], labels[held], *rest)
+    settings = Settings(
+        epochs=model.epochs,
+        batch_size=batch,
+        learning_rate=model.learning_rate,
+        optimizer=Adam() if model.optimizer is None else model.optimizer,
+        temperature=model.temperature,
+        monitor="accuracy" if held_out else None,
+        maximize=bool(held_out),
+        seed=seed,
+    )
+    options = {"accelerator": model.device, "devices": model.devices, "precision": model.precision}
+    data = (loss.inputs, loss.labels)
+    return fit(module, loss, data, settings, validate=validation, folder=folder, resume=model.resume, **options)
+
+
+def _multiple(size: int, processes: int) -> int:
+    """The largest multiple of the number of processes up to `size`, as all of them get equal shares."""
+    return max(size // processes, 1) * processes
