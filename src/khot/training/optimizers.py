@@ -52,3 +52,15 @@ class AdamW:
 
     def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay)
+
+
+@dataclass(frozen=True)
+class RMSprop:
+    """Gradients divided by the root of a running mean of their squares; `decay` is that of the mean."""
+
+    decay: float = 0.9
+    epsilon: float = 1e-7
+    weight_decay: float = 0.0
+
+    def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.RMSprop(parameters, _NO_RATE_YET, self.decay, self.epsilon, self.weight_decay)

@@ -1,0 +1,182 @@
+"""What the embeddings have in common: a scikit-learn transformer with a trained encoder."""
+
+import copy
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from khot import _checks
+from khot.embed import _rows, _storage
+from khot.embed._pretraining import pretrain
+from khot.embed._training import BatchLoss, FixedLoss
+from khot.embed.encoders import build, check_output
+from khot.errors import InvalidValueError
+from khot.estimators import draw_seed, find_device
+from khot.training import Adam, Run, Settings, fit
+
+
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the estimators, which store their parameters and know their objective."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Train the encoder.
+
+        Parameters
+        ----------
+        X : array, sparse array or Tensor, shape (n, d)
+            Rows of numbers. A memory-mapped array is read a batch at a time, a sparse one made dense a batch at a time.
+        y
+            Not used.
+
+        Returns
+        -------
+        SubsetSNE or ParametricTSNE
+            Itself.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            For input that cannot be used.
+        DivergedError, RunFolderError
+            As `khot.training.fit`.
+        """
+        X = _rows.checked(self, X, reset=True)  # noqa: N806
+        batch = self._check(X.shape[0])
+        seed = draw_seed(self.random_state)
+        self.shift_ = _rows.learn_shift(X, self.scale)
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            module = copy.deepcopy(build(self.encoder, X.shape[1], self.n_components))
+        check_output(module, X.shape[1], self.n_components)
+        place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
+        with place as folder:
+            self.history_ = self._train(module, X, batch, seed, Path(folder)).history
+        self.encoder_ = module.to(find_device(self.device)).eval()
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """Embed rows, also such as were not in `fit`.
+
+        Parameters
+        ----------
+        X : array, sparse array or Tensor, shape (n, d)
+            Rows with the columns of `fit`.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, n_components)
+            Points. What is in the other rows of X does not matter.
+        """
+        check_is_fitted(self, "encoder_")
+        X = _rows.checked(self, X, reset=False)  # noqa: N806
+        return _rows.embed(self.encoder_, X, self.shift_, find_device(self.device))
+
+    def save(self, path: Path | str) -> None:
+        """Write the fitted embedding into a folder: numbers as JSON, tensors as safetensors.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty folder, or one with an embedding that is to be replaced.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds something else.
+        """
+        check_is_fitted(self, "encoder_")
+        _storage.write(Path(path), self)
+
+    @classmethod
+    def load(cls, path: Path | str, encoder: nn.Module | None = None, device: str = "cpu") -> Self:
+        """Read an embedding that was saved. Its `transform` is the same, bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        encoder : nn.Module, optional
+            If the embedding has an encoder of your own, a module of the same make. Its weights are not used.
+        device : {"cpu", "cuda", "mps", "auto"}
+            Where to embed.
+
+        Returns
+        -------
+        SubsetSNE or ParametricTSNE
+            With the parameters of the other that are numbers or words; functions, such as schedules, are not stored.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds no embedding of this class, or a damaged one, or the encoder does not fit.
+        """
+        return _storage.read(Path(path), cls(device=device), encoder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
+
+    def _objective(self) -> Any:
+        """A function of (rows, embeddings, temperature, generator)."""
+        raise NotImplementedError
+
+    def _temperature(self) -> Any:
+        return 1.0
+
+    def _check(self, rows: int) -> int:
+        """Refuse parameters that `khot.training` would not, or not by their names; the size of a batch."""
+        for name in ("n_components", "batch_size", "max_epochs", "devices"):
+            _checks.whole_number(name, getattr(self, name), least=1)
+        _checks.choice("scale", self.scale, _rows.SCALES)
+        if self.pretrain:
+            _checks.whole_number("pretrain_epochs", self.pretrain_epochs, least=1)
+        if self.resume and self.folder is None:
+            raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
+        batch = max(min(self.batch_size, rows) // self.devices, 1) * self.devices
+        if batch < 2:
+            raise InvalidValueError(f"batch_size must be at least 2, but got {self.batch_size}: neighbours are pairs")
+        return batch
+
+    def _check_perplexity(self, batch: int) -> None:
+        if not 1 <= _checks.positive("perplexity", self.perplexity) <= batch - 1:
+            raise InvalidValueError(
+                f"perplexity must lie between 1 and {batch - 1}, one less than the rows of a batch, "
+                f"but got {self.perplexity}: choose one within that range, or larger batches"
+            )
+
+    def _train(self, module: nn.Module, X: Any, batch: int, seed: int, folder: Path) -> Run:  # noqa: N803
+        options = {"resume": self.resume, "accelerator": self.device, "devices": self.devices}
+        if self.pretrain:
+            pretrain(module, X, self.shift_, self.pretrain_epochs, batch, seed, folder / "pretraining", **options)
+        temperature, objective = self._temperature(), self._objective()
+        per_epoch = X.shape[0] // batch
+        validation = None
+        if callable(temperature):  # the losses of different temperatures do not compare
+            some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
+            last = temperature(self.max_epochs * per_epoch - 1)
+            validation = FixedLoss(objective, self.shift_(torch.tensor(_rows.dense(X[some]))), last, seed)
+        settings = Settings(
+            epochs=self.max_epochs,
+            batch_size=batch,
+            learning_rate=self.learning_rate,
+            optimizer=Adam() if self.optimizer is None else self.optimizer,
+            temperature=temperature,
+            monitor=None if validation is None else "loss",
+            seed=seed,
+        )
+        loss = BatchLoss(objective, self.shift_, seed, per_epoch, bool(self.verbose))
+        return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)
