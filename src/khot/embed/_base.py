@@ -13,18 +13,21 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from khot import _checks
 from khot.embed import _rows, _storage
-from khot.embed._pretraining import pretrain
-from khot.embed._training import BatchLoss, FixedLoss
+from khot.embed._fitting import check_parameters, train
 from khot.embed.encoders import build, check_output
-from khot.errors import InvalidValueError
 from khot.estimators import draw_seed, find_device
-from khot.training import Adam, Run, Settings, fit
 
 
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the estimators, which store their parameters and know their objective."""
+
+    n_components: int
+    scale: str
+    encoder: str | nn.Module
+    device: str
+    random_state: Any
+    folder: Path | str | None
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Train the encoder.
@@ -49,7 +52,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             As `khot.training.fit`.
         """
         X = _rows.checked(self, X, reset=True)  # noqa: N806
-        batch = self._check(X.shape[0])
+        batch = check_parameters(self, X.shape[0])
+        self._check(batch)
         seed = draw_seed(self.random_state)
         self.shift_ = _rows.learn_shift(X, self.scale)
         with torch.random.fork_rng([]):
@@ -58,7 +62,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_output(module, X.shape[1], self.n_components)
         place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
         with place as folder:
-            self.history_ = self._train(module, X, batch, seed, Path(folder)).history
+            self.history_ = train(self, module, X, self._objective(), batch, seed, Path(folder)).history
         self.encoder_ = module.to(find_device(self.device)).eval()
         return self
 
@@ -118,7 +122,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ModelFileError
             If the folder holds no embedding of this class, or a damaged one, or the encoder does not fit.
         """
-        return _storage.read(Path(path), cls(device=device), encoder)
+        return _storage.read(Path(path), cls().set_params(device=device), encoder)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,49 +138,6 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """A function of (rows, embeddings, temperature, generator)."""
         raise NotImplementedError
 
-    def _temperature(self) -> Any:
-        return 1.0
-
-    def _check(self, rows: int) -> int:
-        """Refuse parameters that `khot.training` would not, or not by their names; the size of a batch."""
-        for name in ("n_components", "batch_size", "max_epochs", "devices"):
-            _checks.whole_number(name, getattr(self, name), least=1)
-        _checks.choice("scale", self.scale, _rows.SCALES)
-        if self.pretrain:
-            _checks.whole_number("pretrain_epochs", self.pretrain_epochs, least=1)
-        if self.resume and self.folder is None:
-            raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
-        batch = max(min(self.batch_size, rows) // self.devices, 1) * self.devices
-        if batch < 2:
-            raise InvalidValueError(f"batch_size must be at least 2, but got {self.batch_size}: neighbours are pairs")
-        return batch
-
-    def _check_perplexity(self, batch: int) -> None:
-        if not 1 <= _checks.positive("perplexity", self.perplexity) <= batch - 1:
-            raise InvalidValueError(
-                f"perplexity must lie between 1 and {batch - 1}, one less than the rows of a batch, "
-                f"but got {self.perplexity}: choose one within that range, or larger batches"
-            )
-
-    def _train(self, module: nn.Module, X: Any, batch: int, seed: int, folder: Path) -> Run:  # noqa: N803
-        options = {"resume": self.resume, "accelerator": self.device, "devices": self.devices}
-        if self.pretrain:
-            pretrain(module, X, self.shift_, self.pretrain_epochs, batch, seed, folder / "pretraining", **options)
-        temperature, objective = self._temperature(), self._objective()
-        per_epoch = X.shape[0] // batch
-        validation = None
-        if callable(temperature):  # the losses of different temperatures do not compare
-            some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
-            last = temperature(self.max_epochs * per_epoch - 1)
-            validation = FixedLoss(objective, self.shift_(torch.tensor(_rows.dense(X[some]))), last, seed)
-        settings = Settings(
-            epochs=self.max_epochs,
-            batch_size=batch,
-            learning_rate=self.learning_rate,
-            optimizer=Adam() if self.optimizer is None else self.optimizer,
-            temperature=temperature,
-            monitor=None if validation is None else "loss",
-            seed=seed,
-        )
-        loss = BatchLoss(objective, self.shift_, seed, per_epoch, bool(self.verbose))
-        return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)
+    def _check(self, batch: int) -> None:
+        """Refuse parameters of this estimator alone, for batches of so many rows."""
+        raise NotImplementedError

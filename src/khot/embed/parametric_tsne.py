@@ -7,6 +7,7 @@ from torch import nn
 
 from khot import _checks
 from khot.embed._base import Embedding
+from khot.embed._fitting import check_perplexity
 from khot.embed._training import StudentObjective
 
 
@@ -92,11 +93,9 @@ class ParametricTSNE(Embedding):
         self.folder = folder
         self.resume = resume
 
-    def _check(self, rows: int) -> int:
-        batch = super()._check(rows)
-        self._check_perplexity(batch)
+    def _check(self, batch: int) -> None:
+        check_perplexity(self.perplexity, batch)
         _checks.positive("alpha", self.alpha)
-        return batch
 
     def _objective(self) -> StudentObjective:
         return StudentObjective(self.perplexity, self.alpha)

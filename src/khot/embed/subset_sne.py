@@ -7,6 +7,7 @@ from torch import nn
 
 from khot import _checks
 from khot.embed._base import Embedding
+from khot.embed._fitting import check_perplexity
 from khot.embed._training import SubsetObjective
 from khot.embed.losses import NOISES
 from khot.errors import InvalidValueError
@@ -146,25 +147,20 @@ class SubsetSNE(Embedding):
         self.folder = folder
         self.resume = resume
 
-    def _check(self, rows: int) -> int:
-        batch = super()._check(rows)
+    def _check(self, batch: int) -> None:
         if _checks.whole_number("n_neighbors", self.n_neighbors, least=1) > batch - 1:
             raise InvalidValueError(
                 f"n_neighbors must be at most {batch - 1}, one less than the rows of a batch, "
                 f"but got {self.n_neighbors}: choose fewer neighbours, or larger batches"
             )
         if self.scale == "auto":
-            self._check_perplexity(batch)
+            check_perplexity(self.perplexity, batch)
         if _checks.not_negative("bias", self.bias) == 0 and self.n_neighbors > 1:
             raise InvalidValueError(
                 f"bias can be 0 for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass 1e-8, say"
             )
         _checks.choice("noise", self.noise, NOISES)
         _checks.whole_number("samples", self.samples, least=1)
-        return batch
-
-    def _temperature(self) -> Any:
-        return self.temperature
 
     def _objective(self) -> SubsetObjective:
         perplexity = self.perplexity if self.scale == "auto" else None
