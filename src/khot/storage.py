@@ -32,7 +32,7 @@ def write_model(
     """
     inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if (folder.exists() and not folder.is_dir()) or not inside <= {f"{kind}.json", _TENSORS, *beside}:
-        raise ModelFileError(f"{folder} holds other things than a {kind}: save it to a new or empty folder")
+        raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
     numbers = {
         "format": _FORMAT,
         "khot": __version__,
@@ -52,7 +52,7 @@ def read_numbers(folder: Path, kind: str) -> dict[str, Any]:
     """The numbers of a model."""
     path = folder / f"{kind}.json"
     if not path.is_file():
-        raise ModelFileError(f"{folder} is not the folder of a {kind}: pass the folder that it was saved to")
+        raise ModelFileError(f"{folder} is not the folder of {_a(kind)}: pass the folder that it was saved to")
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))
         if numbers["format"] != _FORMAT:
@@ -88,6 +88,10 @@ def read_model(
     weights = {name.removeprefix(_ENCODER): part for name, part in tensors.items() if name.startswith(_ENCODER)}
     model.encoder_ = _with_weights(folder, _encoder(folder, numbers["encoder"], build, encoder), weights)
     model.encoder = numbers["encoder"] or encoder
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _damaged(folder: Path, error: Exception) -> ModelFileError:

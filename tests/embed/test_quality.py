@@ -32,7 +32,7 @@ def slow_trustworthiness(rows, points, k):
 
 
 @pytest.mark.parametrize("k", [1, 5, 12, 149])
-@pytest.mark.parametrize("memory", [1, 10**6, 2**28])
+@pytest.mark.parametrize("memory", [30_000, 2**28])
 def test_against_scikit_learn(k: int, memory: int):
     rows, points = problem()
     expected = manifold.trustworthiness(rows, points, n_neighbors=k)

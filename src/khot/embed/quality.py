@@ -143,12 +143,12 @@ def knn_error(
 
 def _points(name: str, value: Any) -> Tensor:
     value = as_array(value)
-    array = np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=np.float64)
+    array = np.array(value.toarray() if hasattr(value, "toarray") else value, dtype=np.float64)
     if array.ndim != 2 or 0 in array.shape:
         raise InvalidValueError(f"{name} must have shape (rows, columns), but got {array.shape}: reshape it")
     if not np.isfinite(array).all():
         raise InvalidValueError(f"{name} must be finite, but got NaN or infinity: fill in or leave out such rows")
-    return torch.tensor(array)
+    return torch.from_numpy(array)
 
 
 def _labels(whose: str, value: Any, rows: int) -> np.ndarray:
@@ -164,8 +164,9 @@ def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = Fal
     """Squared distances of some queries at a time; those of a point to itself are infinite."""
     if not bool((references == references.round()).all()):
         # Near the origin the squares cancel less. Whole numbers are exact where they are.
-        centre = references.mean(0)
-        queries, references = queries - centre, references - centre
+        same, centre = queries is references, references.mean(0)
+        references = references - centre
+        queries = references if same else queries - centre
     own, size = references.square().sum(1), max(1, memory // (32 * len(references)))
     for start in range(0, len(queries), size):
         some = queries[start : start + size]
