@@ -68,6 +68,7 @@ def subset_sne_loss(
     Examples
     --------
     >>> import torch
+    >>> from khot.embed import input_logits
     >>> rows = torch.tensor([[0.0, 0.0], [1.0, 0.0], [50.0, 0.0], [51.0, 0.0]])
     >>> logits = input_logits(rows)
     >>> subset_sne_loss(logits, rows[:, :1])    # the embedding has the same neighbours
@@ -123,6 +124,7 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     Examples
     --------
     >>> import torch
+    >>> from khot.embed import input_logits
     >>> rows = torch.tensor([[0.0, 0.0], [1.0, 0.0], [50.0, 0.0], [51.0, 0.0]])
     >>> logits = input_logits(rows, perplexity=1.1)
     >>> right, wrong = (tsne_loss(logits, rows[order, :1]) for order in ([0, 1, 2, 3], [0, 2, 1, 3]))

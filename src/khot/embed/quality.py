@@ -46,8 +46,8 @@ def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int =
     >>> rows = [[0.0, 0.0], [1.0, 0.0], [3.0, 0.0], [6.0, 0.0], [10.0, 0.0]]
     >>> trustworthiness(rows, [[0.0], [1.0], [3.0], [6.0], [10.0]], 1)
     1.0
-    >>> trustworthiness(rows, [[0.0], [6.0], [3.0], [1.0], [10.0]], 1)
-    0.6
+    >>> round(trustworthiness(rows, [[0.0], [6.0], [3.0], [1.0], [10.0]], 1), 4)
+    0.3333
 
     Notes
     -----
