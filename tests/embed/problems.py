@@ -18,9 +18,9 @@ def clouds(rows: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def quick(kind=SubsetSNE, **options):
     """An embedding whose training takes a moment."""
-    settings = {"perplexity": 5, "batch_size": 30, "max_epochs": 2, "pretrain_epochs": 1, "random_state": 0, **options}
-    settings.setdefault("encoder", tiny())
-    return kind(**settings)
+    settings = {"perplexity": 5, "batch_size": 30, "max_epochs": 2, "random_state": 0}
+    settings |= {"encoder": tiny(), "pretrain": False, "pretrain_epochs": 1}
+    return kind(**{**settings, **options})
 
 
 def tiny(outputs: int = 2) -> nn.Module:

@@ -47,7 +47,7 @@ def test_learns_to_embed_new_digits(kind, least):
 )
 def test_options(options):
     X, y = clouds()  # noqa: N806
-    model = quick(**{"pretrain": False, "max_epochs": 20, "learning_rate": 0.02, "temperature": 0.5, **options}).fit(X)
+    model = quick(**{"max_epochs": 20, "learning_rate": 0.02, "temperature": 0.5, **options}).fit(X)
     others, labels = clouds(seed=1)
     assert quality.knn_error(model.transform(X), y, model.transform(others), labels) < 10
     assert model.transform(others).shape == (90, options.get("n_components", 2))
@@ -57,24 +57,24 @@ def test_the_best_epoch_is_kept():
     """Of the training loss; rates so large that the last epochs are not the best."""
     X, _ = clouds()  # noqa: N806
     rates = lambda step: 0.02 if step < 30 else 3.0  # noqa: E731
-    model = quick(ParametricTSNE, max_epochs=15, learning_rate=rates, pretrain=False).fit(X)
+    model = quick(ParametricTSNE, max_epochs=15, learning_rate=rates).fit(X)
     losses = [record["loss"] for record in model.history_]
     best = int(np.argmin(losses))
     assert best < 12
-    short = quick(ParametricTSNE, max_epochs=best + 1, learning_rate=rates, pretrain=False).fit(X)
+    short = quick(ParametricTSNE, max_epochs=best + 1, learning_rate=rates).fit(X)
     assert np.array_equal(model.transform(X), short.transform(X))
 
 
 def test_under_a_schedule_epochs_are_compared_at_the_last_temperature():
     X, _ = clouds()  # noqa: N806
-    model = quick(temperature=Exponential(2.0, 0.1, steps=9), max_epochs=3, pretrain=False).fit(X)
+    model = quick(temperature=Exponential(2.0, 0.1, steps=9), max_epochs=3).fit(X)
     assert all(record["validation"]["loss"] > 0 for record in model.history_)
 
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_seed_fixes_the_result(kind):
     X, _ = clouds()  # noqa: N806
-    one, two, other = (quick(kind, random_state=seed).fit(X).transform(X) for seed in (1, 1, 2))
+    one, two, other = (quick(kind, random_state=seed, pretrain=True).fit(X).transform(X) for seed in (1, 1, 2))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
 
@@ -106,7 +106,7 @@ def test_constant_columns_and_whole_numbers():
     X = np.round(clouds()[0] * 10).astype(np.int16)  # noqa: N806
     X[:, 2] = 7
     assert np.isfinite(quick().fit(X).transform(X)).all()
-    assert np.isfinite(quick(pretrain=False).fit(np.ones((40, 5))).transform(np.ones((1, 5)))).all()
+    assert np.isfinite(quick().fit(np.ones((40, 5))).transform(np.ones((1, 5)))).all()
 
 
 def test_fewer_rows_than_a_batch_are_all_used():
@@ -169,7 +169,7 @@ def test_names_of_the_columns():
 
 def test_two_processes_train_as_one():
     X, _ = clouds()  # noqa: N806
-    one, two = (quick(devices=devices, pretrain=False).fit(X) for devices in (1, 2))
+    one, two = (quick(devices=devices).fit(X) for devices in (1, 2))
     for left, right in zip(one.history_, two.history_, strict=True):
         assert left["loss"] == pytest.approx(right["loss"], abs=1e-4)
     # The loss does not depend on where the points are as a whole, so that only rounding errors move them there.
@@ -180,7 +180,7 @@ def test_two_processes_train_as_one():
 X, _ = clouds()
 
 
-class Twice(nn.Module):
+class Wrapped(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(5, 2)
@@ -203,8 +203,8 @@ class Twice(nn.Module):
         ({}, X[:, :3], "must take rows of 3 features"),
         ({}, [["a", "b"], ["c", "d"]], "numeric"),
         ({"encoder": tiny(3)}, X, r"= \(2, 2\) of two rows, but made \(2, 3\)"),
-        ({"encoder": nn.Flatten(0), "pretrain": False}, X, r"made \(10,\)"),
-        ({"encoder": Twice()}, X, "nn.Sequential, but encoder is a Twice"),
+        ({"encoder": nn.Flatten(0)}, X, r"made \(10,\)"),
+        ({"encoder": Wrapped(), "pretrain": True}, X, "nn.Sequential, but encoder is a Wrapped"),
         ({"encoder": "huge"}, X, "one of small, large"),
         ({"encoder": 3}, X, "one of small, large or a torch.nn.Module"),
         ({"scale": "log"}, X, "one of auto, raw"),
@@ -214,7 +214,7 @@ class Twice(nn.Module):
         ({"batch_size": 2.5}, X, "batch_size must be an int"),
         ({"max_epochs": 0}, X, "max_epochs must be at least 1"),
         ({"n_components": 0}, X, "n_components must be at least 1"),
-        ({"pretrain_epochs": 0}, X, "pretrain_epochs must be at least 1"),
+        ({"pretrain": True, "pretrain_epochs": 0}, X, "pretrain_epochs must be at least 1"),
         ({"random_state": -1}, X, "random_state must be an int from 0"),
         ({"resume": True}, X, "folder is None"),
         ({"device": "abacus"}, X, "accelerator must be one of"),
@@ -239,7 +239,7 @@ def test_bad_input_of_fit(kind, options, rows, message):
 )
 def test_bad_input_of_subset_sne(options, message):
     with pytest.raises(KhotError, match=message):
-        quick(pretrain=False, **options).fit(X)
+        quick(**options).fit(X)
 
 
 def test_bad_input_of_parametric_tsne():

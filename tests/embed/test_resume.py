@@ -24,7 +24,7 @@ def same(one, two) -> bool:
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_stopped_in_the_training(kind, tmp_path):
-    whole = quick(kind, max_epochs=4).fit(X)
+    whole = quick(kind, max_epochs=4, pretrain=True).fit(X)
     stop, steps = True, []
 
     def rate(step: int) -> float:
@@ -33,7 +33,7 @@ def test_stopped_in_the_training(kind, tmp_path):
             raise StopsError
         return 1e-3
 
-    options = {"max_epochs": 4, "learning_rate": rate, "folder": tmp_path / "run"}
+    options = {"max_epochs": 4, "pretrain": True, "learning_rate": rate, "folder": tmp_path / "run"}
     with pytest.raises(StopsError):
         quick(kind, **options).fit(X)
     stop, steps[:] = False, []
@@ -44,7 +44,7 @@ def test_stopped_in_the_training(kind, tmp_path):
 
 @pytest.mark.parametrize("layer", [1, 2, 3])
 def test_stopped_in_the_pretraining(layer, tmp_path, monkeypatch):
-    whole = quick(pretrain_epochs=3).fit(X)
+    whole = quick(pretrain=True, pretrain_epochs=3).fit(X)
     seen, restoration = [], _pretraining._Restoration.__call__
 
     def stopping(self, module, batch, step):
@@ -56,22 +56,22 @@ def test_stopped_in_the_pretraining(layer, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(_pretraining._Restoration, "__call__", stopping)
         with pytest.raises(StopsError):
-            quick(pretrain_epochs=3, folder=tmp_path / "run").fit(X)
+            quick(pretrain=True, pretrain_epochs=3, folder=tmp_path / "run").fit(X)
     assert max(seen) == layer
-    assert same(quick(pretrain_epochs=3, folder=tmp_path / "run", resume=True).fit(X), whole)
+    assert same(quick(pretrain=True, pretrain_epochs=3, folder=tmp_path / "run", resume=True).fit(X), whole)
 
 
 def test_another_run_is_refused(tmp_path):
-    quick(pretrain=False, folder=tmp_path / "run").fit(X)
+    quick(folder=tmp_path / "run").fit(X)
     with pytest.raises(RunFolderError, match="resume=True"):
-        quick(pretrain=False, folder=tmp_path / "run").fit(X)
+        quick(folder=tmp_path / "run").fit(X)
     for options in ({"n_neighbors": 2}, {"noise": "input"}, {"perplexity": 6}, {"scale": "raw"}, {"samples": 2}):
         with pytest.raises(RunFolderError, match="other settings: loss"):
-            quick(pretrain=False, folder=tmp_path / "run", resume=True, **options).fit(X)
+            quick(folder=tmp_path / "run", resume=True, **options).fit(X)
     with pytest.raises(RunFolderError, match="other settings: data"):
-        quick(pretrain=False, folder=tmp_path / "run", resume=True).fit(X + 1)
+        quick(folder=tmp_path / "run", resume=True).fit(X + 1)
     with pytest.raises(RunFolderError, match="other settings: loss"):
-        quick(ParametricTSNE, pretrain=False, folder=tmp_path / "run", resume=True).fit(X)
+        quick(ParametricTSNE, folder=tmp_path / "run", resume=True).fit(X)
 
 
 def test_nothing_is_left_behind(monkeypatch):

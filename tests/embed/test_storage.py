@@ -17,7 +17,7 @@ X, _ = clouds()
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("scale", ["auto", "raw"])
 def test_comes_back_to_the_bit(kind, scale, tmp_path, monkeypatch):
-    model = quick(kind, encoder="small", scale=scale, max_epochs=1, pretrain=False).fit(X)
+    model = quick(kind, encoder="small", scale=scale, max_epochs=1).fit(X)
     model.save(tmp_path / "new" / "map")
     model.save(tmp_path / "new" / "map")  # a second time, over the first
     monkeypatch.setattr(torch, "load", None)  # nothing is unpickled
@@ -45,7 +45,7 @@ def test_an_own_encoder_is_given_again(tmp_path):
 
 
 def test_folders_that_are_no_embeddings(tmp_path):
-    model = quick(encoder="small", max_epochs=1, pretrain=False).fit(X)
+    model = quick(encoder="small", max_epochs=1).fit(X)
     with pytest.raises(ModelFileError, match="not the folder of an embedding"):
         load(tmp_path / "nothing")
     (tmp_path / "notes.txt").touch()
