@@ -13,13 +13,18 @@ import khot
 from khot.embed import ParametricTSNE, SigmoidNet, SubsetSNE, quality
 from khot.embed._pretraining import pretrain
 from khot.embed._rows import Shift
-from khot.errors import KhotError
+from khot.errors import DivergedError, KhotError
 from khot.schedules import Exponential
 from khot.training import SGD, Cosine
 from tests.embed.problems import BOTH, clouds, quick, tiny
 
 DIGITS = khot.datasets.load("digits")
 PIXELS, TEST_PIXELS = (part.inputs.reshape(-1, 64) for part in (DIGITS.train, DIGITS.test))
+
+
+def centred(points: np.ndarray) -> np.ndarray:
+    """Losses do not depend on where the points are as a whole, so that rounding errors alone move them there."""
+    return points - points.mean(0)
 
 
 @pytest.mark.parametrize(("kind", "least"), [(SubsetSNE, 0.82), (ParametricTSNE, 0.88)])
@@ -92,7 +97,7 @@ def test_sparse_and_dense_rows_are_alike(kind):
 @pytest.mark.parametrize("kind", BOTH)
 def test_units_do_not_matter(kind):
     X = clouds()[0].astype(np.float64)  # noqa: N806
-    plain, moved = (quick(kind, max_epochs=3).fit(rows).transform(rows) for rows in (X, X * 1e-3 + 1e3))
+    plain, moved = (centred(quick(kind, max_epochs=3).fit(rows).transform(rows)) for rows in (X, X * 1e-3 + 1e3))
     assert np.allclose(plain, moved, atol=1e-4)
 
 
@@ -103,9 +108,11 @@ def test_raw_rows_enter_as_they_are():
 
 
 def test_constant_columns_and_whole_numbers():
-    X = np.round(clouds()[0] * 10).astype(np.int16)  # noqa: N806
+    X = np.abs(np.round(clouds()[0] * 10))  # noqa: N806
     X[:, 2] = 7
-    assert np.isfinite(quick().fit(X).transform(X)).all()
+    expected = centred(quick().fit(X).transform(X))
+    for dtype in (np.int16, np.uint32, np.uint64, np.float64, np.float16, ">f4", object):
+        assert np.allclose(centred(quick().fit(X.astype(dtype)).transform(X)), expected, atol=1e-5)
     assert np.isfinite(quick().fit(np.ones((40, 5))).transform(np.ones((1, 5)))).all()
 
 
@@ -172,9 +179,7 @@ def test_two_processes_train_as_one():
     one, two = (quick(devices=devices).fit(X) for devices in (1, 2))
     for left, right in zip(one.history_, two.history_, strict=True):
         assert left["loss"] == pytest.approx(right["loss"], abs=1e-4)
-    # The loss does not depend on where the points are as a whole, so that only rounding errors move them there.
-    left, right = (model.transform(X) - model.transform(X).mean(0) for model in (one, two))
-    assert np.allclose(left, right, atol=1e-4)
+    assert np.allclose(centred(one.transform(X)), centred(two.transform(X)), atol=1e-4)
 
 
 X, _ = clouds()
@@ -240,6 +245,15 @@ def test_bad_input_of_fit(kind, options, rows, message):
 def test_bad_input_of_subset_sne(options, message):
     with pytest.raises(KhotError, match=message):
         quick(**options).fit(X)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_training_that_diverges(kind):
+    fitted = quick(kind).fit(X)
+    before = fitted.transform(X)
+    with pytest.raises(DivergedError, match="try a smaller learning_rate"):
+        fitted.set_params(learning_rate=1e36).fit(X)
+    assert np.array_equal(fitted.transform(X), before)  # still what it was
 
 
 def test_bad_input_of_parametric_tsne():

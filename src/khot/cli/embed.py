@@ -19,6 +19,7 @@ def fit(
     labels: str | None = None,
     method: Literal["subset", "tsne"] = "subset",
     perplexity: float = 30.0,
+    scale: Literal["auto", "raw"] = "auto",
     encoder: Literal["small", "large"] = "small",
     pretrain: bool = True,
     epochs: WholeNumber = 200,
@@ -48,6 +49,8 @@ def fit(
         subset for SubsetSNE, tsne for parametric t-SNE.
     perplexity
         In a way the number of neighbours that count.
+    scale
+        auto if the units of the rows are no matter, raw to take them as they are, such as pixels between 0 and 1.
     encoder
         Size of the network.
     pretrain
@@ -76,6 +79,7 @@ def fit(
     table, colours = read_labelled(rows, labels)
     options = {
         "perplexity": perplexity,
+        "scale": scale,
         "encoder": encoder,
         "pretrain": pretrain,
         "max_epochs": epochs,

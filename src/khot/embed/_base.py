@@ -55,14 +55,15 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         batch = check_parameters(self, X.shape[0])
         self._check(batch)
         seed = draw_seed(self.random_state)
-        self.shift_ = _rows.learn_shift(X, self.scale)
+        shift = _rows.learn_shift(X, self.scale)
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             module = copy.deepcopy(build(self.encoder, X.shape[1], self.n_components))
         check_output(module, X.shape[1], self.n_components)
         place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
         with place as folder:
-            self.history_ = train(self, module, X, self._objective(), batch, seed, Path(folder)).history
+            run = train(self, module, X, shift, self._objective(), batch, seed, Path(folder))
+        self.shift_, self.history_ = shift, run.history
         self.encoder_ = module.to(find_device(self.device)).eval()
         return self
 

@@ -43,6 +43,7 @@ def train(
     model: Any,
     module: nn.Module,
     X: Any,  # noqa: N803
+    shift: _rows.Shift,
     objective: Any,
     batch: int,
     seed: int,
@@ -51,13 +52,13 @@ def train(
     """Train the encoder `module` with the parameters of the estimator `model`."""
     options = {"resume": model.resume, "accelerator": model.device, "devices": model.devices}
     if model.pretrain:
-        pretrain(module, X, model.shift_, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
+        pretrain(module, X, shift, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
     per_epoch, temperature = X.shape[0] // batch, getattr(model, "temperature", 1.0)
     validation = None
     if callable(temperature):  # the losses of different temperatures do not compare
         some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
         last: Any = temperature(model.max_epochs * per_epoch - 1)
-        validation = FixedLoss(objective, model.shift_(torch.tensor(_rows.dense(X[some]))), last, seed)
+        validation = FixedLoss(objective, shift(torch.tensor(_rows.dense(X[some]))), last, seed)
     settings = Settings(
         epochs=model.max_epochs,
         batch_size=batch,
@@ -67,5 +68,5 @@ def train(
         monitor=None if validation is None else "loss",
         seed=seed,
     )
-    loss = BatchLoss(objective, model.shift_, seed, per_epoch, bool(model.verbose))
+    loss = BatchLoss(objective, shift, seed, per_epoch, bool(model.verbose))
     return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)

@@ -56,8 +56,12 @@ class BatchLoss:
 
     def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
         rows = self.shift(batch)
+        embeddings = module(rows)
+        size = 4 * embeddings.float().square().sum()  # no squared distance is larger
+        if not bool(size.isfinite()):
+            return size * torch.nan  # for the training to say that it diverged
         generator = torch.Generator(rows.device).manual_seed(key(self.seed, "neighbors", step.number))
-        loss = self.objective(gather_with_grad(rows), gather_with_grad(module(rows)), step.temperature, generator)
+        loss = self.objective(gather_with_grad(rows), gather_with_grad(embeddings), step.temperature, generator)
         if self.verbose and (step.number + 1) % self.steps_per_epoch == 0 and _first_process():
             print(f"epoch {step.epoch + 1}: loss {loss.item():.4f}", flush=True)
         return loss
