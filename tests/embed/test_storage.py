@@ -33,6 +33,14 @@ def test_comes_back_to_the_bit(kind, scale, tmp_path, monkeypatch):
         assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
 
 
+def test_parameters_changed_after_the_training(tmp_path):
+    model = quick(encoder="small", max_epochs=1).fit(X)
+    model.set_params(n_components=3, temperature=2.0).save(tmp_path)
+    loaded = load(tmp_path)
+    assert (loaded.n_components, loaded.temperature) == (3, 2.0)
+    assert np.array_equal(loaded.transform(X), model.transform(X))
+
+
 def test_an_own_encoder_is_given_again(tmp_path):
     model = quick().fit(X)
     model.save(tmp_path)

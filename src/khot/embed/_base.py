@@ -63,7 +63,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
         with place as folder:
             run = train(self, module, X, shift, self._objective(), batch, seed, Path(folder))
-        self.shift_, self.history_ = shift, run.history
+        self.shift_, self.history_, self._n_features_out = shift, run.history, self.n_components
         self.encoder_ = module.to(find_device(self.device)).eval()
         return self
 
@@ -130,10 +130,6 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components
 
     def _objective(self) -> Any:
         """A function of (rows, embeddings, temperature, generator)."""

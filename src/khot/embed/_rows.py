@@ -87,5 +87,5 @@ def embed(module: nn.Module, X: Any, shift: Shift, device: torch.device) -> NDAr
     made = []
     with torch.no_grad():
         for piece in pieces(X, _ROWS):
-            made.append(module(shift(torch.tensor(piece, device=device))).float().cpu().numpy())
+            made.append(module(shift(torch.tensor(piece)).to(device)).float().cpu().numpy())
     return np.concatenate(made)

@@ -18,7 +18,8 @@ BESIDE = ("points.npy", "map.png", "map.html")  # that the command line writes i
 
 def write(folder: Path, model: Any) -> None:
     """Write a fitted embedding."""
-    numbers = {"estimator": type(model).__name__, "features": model.n_features_in_}
+    numbers = {"estimator": type(model).__name__}
+    numbers |= {"features": model.n_features_in_, "components": model._n_features_out}
     tensors = {
         "mean": torch.from_numpy(model.shift_.mean),
         "scale": torch.tensor(model.shift_.scale, dtype=torch.float64),
@@ -33,11 +34,12 @@ def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
         raise ModelFileError(f"{folder} holds a {kind}, not a {type(model).__name__}: load it with khot.embed.load")
 
     def restore(numbers: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
-        model.n_features_in_ = numbers["features"]
+        model.n_features_in_, model._n_features_out = numbers["features"], numbers["components"]
         model.shift_ = Shift(tensors["mean"].numpy(), tensors["scale"].item())
 
-    read_model(
-        folder, KIND, model, restore, lambda name: build(name, model.n_features_in_, model.n_components), encoder
-    )
+    def make(name: str) -> nn.Module:
+        return build(name, model.n_features_in_, model._n_features_out)
+
+    read_model(folder, KIND, model, restore, make, encoder)
     model.encoder_ = model.encoder_.to(find_device(model.device))
     return model
