@@ -10,6 +10,7 @@ from torch import nn
 from khot import _checks
 from khot.errors import InvalidValueError
 from khot.neighbors._training import NeighborLoss, Validation
+from khot.neighbors.augmentation import CHOICES
 from khot.training import Adam, Run, Settings, fit
 
 
@@ -29,8 +30,8 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
         )
     if model.resume and model.folder is None:
         raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
-    if model.augment and X.ndim == 2:
-        raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment=False")
+    if _checks.choice("augment", model.augment, CHOICES) != "none" and X.ndim == 2:
+        raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment='none'")
 
 
 def check_neighbors(model: Any, references: int) -> None:

@@ -11,8 +11,8 @@ from torch import nn
 
 from khot import __version__
 from khot.errors import InvalidTypeError, ModelFileError
-from khot.neighbors._scaling import Scaling
 from khot.neighbors.encoders import build, find_device
+from khot.neighbors.scaling import Scaling
 from khot.training._checkpoints import read_tensors, write_json, write_tensors
 
 _NUMBERS, _TENSORS = "classifier.json", "tensors.safetensors"

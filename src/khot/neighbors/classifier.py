@@ -19,9 +19,9 @@ from khot.errors import InvalidTypeError, InvalidValueError
 from khot.neighbors import _inputs, votes
 from khot.neighbors import _storage as storage
 from khot.neighbors._fitting import check_neighbors, check_parameters, draw_seed, train
-from khot.neighbors._scaling import learn_scaling
-from khot.neighbors._training import embed
+from khot.neighbors.embedding import embed
 from khot.neighbors.encoders import build, find_device
+from khot.neighbors.scaling import learn_scaling
 from khot.neighbors.search import nearest
 from khot.sampling import Relaxation
 from khot.topk import successive_softmax
@@ -53,8 +53,8 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
     validation_share : float
         Share of the rows on which the accuracy is measured after every epoch; the weights of the best epoch are kept.
         0 for none: then the epoch with the best training loss counts.
-    augment : bool
-        Move images by up to an eighth of their size and mirror half of them, anew in every step.
+    augment : {"none", "crop", "flip", "both"}
+        Move images by up to an eighth of their size, mirror half of them, or both, anew in every step.
     device : {"cpu", "cuda", "mps", "auto"}
         Kind of device.
     devices : int
@@ -122,7 +122,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: Any = 1e-3,
         optimizer: Any = None,
         validation_share: float = 0.1,
-        augment: bool = False,
+        augment: str = "none",
         device: str = "cpu",
         devices: int = 1,
         precision: str = "32-true",
