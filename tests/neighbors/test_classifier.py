@@ -146,6 +146,16 @@ def test_augmented_images_are_moved_and_mirrored():
     assert torch.equal(augmented(image, torch.tensor([[0.9, 0.0, 0.9]]), "flip"), image)
 
 
+def test_a_fit_that_fails_leaves_the_classifier_as_it_was():
+    X, y = blobs(30)  # noqa: N806
+    model = quick().fit(X, y)
+    before = model.predict(X)
+    model.temperature = -1.0
+    with pytest.raises(KhotError, match="temperature"):
+        model.fit(1000 + 50 * X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
 def test_few_rows_are_all_candidates():
     X, y = blobs(9)  # noqa: N806
     assert quick(n_candidates=1000, batch_size=1000).fit(X, y).predict(X).shape == (9,)

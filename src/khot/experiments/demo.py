@@ -24,7 +24,7 @@ def _synthetic(folder: Path) -> Section:
     _, picture = synthetic.write(result, folder)
     text = (
         "Relaxed samples against the exact law. Subsets of 2 of 4 items with weights 0.1 to 0.4 are sampled by relaxed "
-        "vectors at three temperatures; the grey bars are their exact probabilities."
+        "vectors at three temperatures; the black lines are their exact probabilities."
     )
     return Section("Is the sample right?", text, synthetic.table(result), [picture])
 

@@ -11,6 +11,7 @@ from khot import _checks
 from khot.errors import InvalidValueError
 from khot.neighbors._training import NeighborLoss, Validation
 from khot.neighbors.augmentation import CHOICES
+from khot.neighbors.scaling import Scaling
 from khot.training import Adam, Run, Settings, fit
 
 
@@ -53,20 +54,22 @@ def draw_seed(random_state: Any) -> int:
         ) from error
 
 
-def train(model: Any, module: nn.Module, X: np.ndarray, labels: np.ndarray, seed: int, folder: Path) -> Run:  # noqa: N803
+def train(
+    model: Any, module: nn.Module, rows: np.ndarray, labels: np.ndarray, scaling: Scaling, seed: int, folder: Path
+) -> Run:
     """Train the encoder `module` with the parameters of the classifier `model`."""
-    order = np.random.RandomState(seed).permutation(len(X))
-    held_out = int(model.validation_share * len(X))
+    order = np.random.RandomState(seed).permutation(len(rows))
+    held_out = int(model.validation_share * len(rows))
     kept, held = np.sort(order[held_out:]), np.sort(order[:held_out])
     candidates, batch = (
         _multiple(min(size, len(kept)), model.devices) for size in (model.n_candidates, model.batch_size)
     )
     k = min(model.n_neighbors, candidates)
-    loss = NeighborLoss(X[kept], labels[kept], model.scaling_, k, candidates, model.relaxation, model.augment, seed)
+    loss = NeighborLoss(rows[kept], labels[kept], scaling, k, candidates, model.relaxation, model.augment, seed)
     validation = None
     if held_out:
-        rest = (loss.inputs, loss.labels, model.scaling_, model.n_neighbors, bool(model.verbose))
-        validation = Validation(X[held], labels[held], *rest)
+        rest = (loss.inputs, loss.labels, scaling, model.n_neighbors, bool(model.verbose))
+        validation = Validation(rows[held], labels[held], *rest)
     settings = Settings(
         epochs=model.epochs,
         batch_size=batch,
