@@ -5,8 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test lint bench
 
 demo: .venv/installed
-	$(BIN)/khot reproduce synthetic --out build/demo
-	@echo "Open build/demo/synthetic.png: relaxed samples against the exact subset probabilities."
+	$(BIN)/khot demo --out build/demo
 
 test: lint
 	$(BIN)/pytest

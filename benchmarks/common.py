@@ -1,15 +1,14 @@
 """What all benchmarks share: the textbook loop, timing, the description of the machine, and the file of results."""
 
 import json
-import os
-import platform
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from khot.experiments.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -60,16 +59,6 @@ def forward_backward(function: Callable[..., torch.Tensor], keys: torch.Tensor, 
         function(leaf, *rest).backward(cotangent)
 
     return once
-
-
-def machine() -> dict[str, Any]:
-    """Where a figure was measured."""
-    name = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        name = next((x.split(":")[1].strip() for x in information.read_text().splitlines() if "model name" in x), name)
-    packages = {package: version(package) for package in ("torch", "numba", "numpy")}
-    return {"processor": name, "cores": os.cpu_count(), "threads": torch.get_num_threads(), **packages}
 
 
 def write(name: str, claims: list[dict[str, Any]]) -> None:

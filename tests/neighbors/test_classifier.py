@@ -8,9 +8,9 @@ from torch import nn
 import khot
 from khot.errors import InvalidTypeError, InvalidValueError, KhotError, RunFolderError
 from khot.neighbors import SubsetKNNClassifier
-from khot.neighbors._augment import augmented
-from khot.neighbors._scaling import Scaling
 from khot.neighbors._training import NeighborLoss
+from khot.neighbors.augmentation import augmented
+from khot.neighbors.scaling import Scaling
 from khot.schedules import Exponential
 from khot.training import SGD, Step
 from tests.neighbors.problems import DIGITS, PIXELS, TEST_PIXELS, WORDS, blobs, own_encoder, quick
@@ -134,15 +134,26 @@ def test_resumed_training_ends_where_the_other_does(tmp_path):
 
 def test_augmented_images_are_moved_and_mirrored():
     image = torch.arange(1, 65, dtype=torch.uint8).reshape(1, 8, 8, 1)
-    still = augmented(image, torch.tensor([[0.5, 0.5, 0.9]]))
-    assert torch.equal(still, image)
-    assert torch.equal(augmented(image, torch.tensor([[0.5, 0.5, 0.1]])), image.flip(2))
-    down = augmented(image, torch.tensor([[0.9, 0.5, 0.9]]))
-    assert torch.equal(down[:, :7], image[:, 1:])
-    assert (down[:, 7] == 0).all()
-    left = augmented(image, torch.tensor([[0.5, 0.0, 0.9]]))
-    assert torch.equal(left[:, :, 1:], image[:, :, :7])
-    assert (left[:, :, 0] == 0).all()
+    centre, mirrored = torch.tensor([[0.5, 0.5, 0.9]]), torch.tensor([[0.5, 0.5, 0.1]])
+    assert torch.equal(augmented(image, centre, "both"), image)
+    assert torch.equal(augmented(image, mirrored, "both"), image.flip(2))
+    assert torch.equal(augmented(image, mirrored, "flip"), image.flip(2))
+    assert torch.equal(augmented(image, mirrored, "crop"), image)
+    down = augmented(image, torch.tensor([[0.9, 0.5, 0.9]]), "crop")
+    assert torch.equal(down, torch.cat([image[:, 1:], image[:, 6:7]], 1))
+    left = augmented(image, torch.tensor([[0.5, 0.0, 0.9]]), "both")
+    assert torch.equal(left, torch.cat([image[:, :, 1:2], image[:, :, :7]], 2))
+    assert torch.equal(augmented(image, torch.tensor([[0.9, 0.0, 0.9]]), "flip"), image)
+
+
+def test_a_fit_that_fails_leaves_the_classifier_as_it_was():
+    X, y = blobs(30)  # noqa: N806
+    model = quick().fit(X, y)
+    before = model.predict(X)
+    model.temperature = -1.0
+    with pytest.raises(KhotError, match="temperature"):
+        model.fit(1000 + 50 * X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 def test_few_rows_are_all_candidates():
@@ -178,7 +189,8 @@ IMAGES = DIGITS.train.inputs[:60]
         ({"validation_share": 1.0}, X, Y, "validation_share must lie below 1"),
         ({"resume": True}, X, Y, "folder is None"),
         ({"random_state": -1}, X, Y, "random_state must be an int from 0"),
-        ({"augment": True}, X, Y, "augment is for images"),
+        ({"augment": "crop"}, X, Y, "augment is for images"),
+        ({"augment": True}, X, Y, "augment must be one of none, crop"),
         ({"temperature": -1.0}, X, Y, "temperature must be positive"),
         ({"relaxation": "neuralsort"}, X, Y, "relaxation must be a function"),
         ({"device": "abacus"}, X, Y, "accelerator must be one of"),
@@ -220,7 +232,7 @@ def test_tables_of_pixels():
 def test_a_row_is_not_its_own_candidate():
     """Where every row has a label of its own, no neighbour can be right."""
     rows = np.eye(6, dtype=np.float32)
-    loss = NeighborLoss(rows, np.arange(6), Scaling(np.zeros(6), np.ones(6)), 2, 6, khot.successive_softmax, False, 0)
+    loss = NeighborLoss(rows, np.arange(6), Scaling(np.zeros(6), np.ones(6)), 2, 6, khot.successive_softmax, "none", 0)
     step = Step(0, 0, torch.tensor([1, 4]), 1.0, torch.Generator())
     batch = (torch.from_numpy(rows[[1, 4]]), torch.tensor([1, 4]))
     assert loss(nn.Identity(), batch, step).item() == 0

@@ -8,7 +8,7 @@ from tests.neighbors.problems import DIGITS, quick
 
 def test_same_loss_curve():
     """With all that is random: batches, candidates, crops and flips, and the noise of the neighbours."""
-    options = {"encoder": "convnet", "augment": True, "epochs": 3}
+    options = {"encoder": "convnet", "augment": "both", "epochs": 3}
     one, two = (
         quick(devices=devices, **options).fit(DIGITS.train.inputs[:60], DIGITS.train.labels[:60]) for devices in (1, 2)
     )

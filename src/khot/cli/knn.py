@@ -25,7 +25,7 @@ def fit(
     batch_size: WholeNumber = 100,
     learning_rate: float = 1e-3,
     validation_share: float = 0.1,
-    augment: bool = False,
+    augment: Literal["none", "crop", "flip", "both"] = "none",
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
     devices: WholeNumber = 1,
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true",
@@ -60,7 +60,7 @@ def fit(
     validation_share
         Share of the rows that tells the best epoch.
     augment
-        Move and mirror images at random.
+        Move images at random, mirror them, or both.
     device
         Kind of device.
     devices

@@ -9,12 +9,9 @@ Their code sums the rows of a matrix by a product with an m x m matrix of ones, 
 """
 
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,9 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import khot
 from khot import _checks
 from khot.errors import InvalidValueError
+from khot.experiments.machine import machine
 from khot.report.figures import timing_lines
 from khot.topk import neuralsort, successive_softmax
 
@@ -118,7 +115,7 @@ def run(candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS
     _checks.count(_checks.whole_number("k", k, least=1), min(candidates), ())
     rows = [row for m in candidates for row in _rows(m, k, trials, seed)]
     settings = {"candidates": candidates, "k": k, "temperature": TEMPERATURE, "trials": trials, "seed": seed, **FIXED}
-    return Result(settings, _machine(), PAPER_SETTING, rows, minutes=round((time.perf_counter() - began) / 60, 2))
+    return Result(settings, machine(), PAPER_SETTING, rows, minutes=round((time.perf_counter() - began) / 60, 2))
 
 
 def write(result: Result, folder: Path) -> tuple[Path, Path]:
@@ -221,13 +218,3 @@ def _seconds(times: list[float]) -> Measured:
 
 def _ratio(above: Measured, below: Measured) -> Measured:
     return Measured(above.mean / below.mean, above.best / below.best)
-
-
-def _machine() -> dict[str, Any]:
-    name, described = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
-    if described.exists():
-        lines = described.read_text().splitlines()
-        name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
-    versions = {"khot": khot.__version__, "python": platform.python_version()}
-    versions |= {package: version(package) for package in ("torch", "numba", "numpy")}
-    return {"processor": name, "cores": os.cpu_count(), "threads": torch.get_num_threads(), "versions": versions}

@@ -9,6 +9,8 @@ from torch import nn
 from khot import _checks
 from khot.errors import InvalidValueError
 from khot.neighbors._training import NeighborLoss, Validation
+from khot.neighbors.augmentation import CHOICES
+from khot.neighbors.scaling import Scaling
 from khot.training import Adam, Run, Settings, fit
 
 
@@ -28,8 +30,8 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
         )
     if model.resume and model.folder is None:
         raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
-    if model.augment and X.ndim == 2:
-        raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment=False")
+    if _checks.choice("augment", model.augment, CHOICES) != "none" and X.ndim == 2:
+        raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment='none'")
 
 
 def check_neighbors(model: Any, references: int) -> None:
@@ -41,20 +43,22 @@ def check_neighbors(model: Any, references: int) -> None:
         )
 
 
-def train(model: Any, module: nn.Module, X: np.ndarray, labels: np.ndarray, seed: int, folder: Path) -> Run:  # noqa: N803
+def train(
+    model: Any, module: nn.Module, rows: np.ndarray, labels: np.ndarray, scaling: Scaling, seed: int, folder: Path
+) -> Run:
     """Train the encoder `module` with the parameters of the classifier `model`."""
-    order = np.random.RandomState(seed).permutation(len(X))
-    held_out = int(model.validation_share * len(X))
+    order = np.random.RandomState(seed).permutation(len(rows))
+    held_out = int(model.validation_share * len(rows))
     kept, held = np.sort(order[held_out:]), np.sort(order[:held_out])
     candidates, batch = (
         _multiple(min(size, len(kept)), model.devices) for size in (model.n_candidates, model.batch_size)
     )
     k = min(model.n_neighbors, candidates)
-    loss = NeighborLoss(X[kept], labels[kept], model.scaling_, k, candidates, model.relaxation, model.augment, seed)
+    loss = NeighborLoss(rows[kept], labels[kept], scaling, k, candidates, model.relaxation, model.augment, seed)
     validation = None
     if held_out:
-        rest = (loss.inputs, loss.labels, model.scaling_, model.n_neighbors, bool(model.verbose))
-        validation = Validation(X[held], labels[held], *rest)
+        rest = (loss.inputs, loss.labels, scaling, model.n_neighbors, bool(model.verbose))
+        validation = Validation(rows[held], labels[held], *rest)
     settings = Settings(
         epochs=model.epochs,
         batch_size=batch,

@@ -9,8 +9,8 @@ from torch import nn
 
 from khot.errors import InvalidTypeError
 from khot.estimators import find_device
-from khot.neighbors._scaling import Scaling
 from khot.neighbors.encoders import build
+from khot.neighbors.scaling import Scaling
 from khot.storage import read_model, write_model
 
 _KIND = "classifier"

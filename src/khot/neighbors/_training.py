@@ -8,15 +8,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from khot.neighbors import votes
-from khot.neighbors._augment import augmented
-from khot.neighbors._scaling import Scaling
+from khot.neighbors.augmentation import augmented
+from khot.neighbors.embedding import embed, share_right
 from khot.neighbors.losses import neighbor_loss
-from khot.neighbors.search import nearest
+from khot.neighbors.scaling import Scaling
 from khot.training import Step, gather_with_grad
 from khot.training.steps import key
-
-_ROWS = 512  # embedded together
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class NeighborLoss:
     k: int
     candidates: int
     relaxation: Any
-    augment: bool
+    augment: str
     seed: int
 
     def __call__(self, module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:
@@ -43,7 +40,7 @@ class NeighborLoss:
         chosen = torch.randperm(len(self.inputs), generator=noise)[: self.candidates]
         own = _share(chosen)
         inputs = torch.cat([images, torch.from_numpy(self.inputs[own.numpy()]).to(device)])
-        if self.augment:
+        if self.augment != "none":
             inputs = self._augmented(inputs, len(images), noise)
 
         queries, candidates = module(self.scaling(inputs)).split([len(images), len(own)])
@@ -62,7 +59,7 @@ class NeighborLoss:
 
     def _augmented(self, inputs: Tensor, queries: int, noise: torch.Generator) -> Tensor:
         draws = [torch.rand(count * _processes(), 3, generator=noise) for count in (queries, len(inputs) - queries)]
-        return augmented(inputs, torch.cat([_share(part) for part in draws]).to(inputs.device))
+        return augmented(inputs, torch.cat([_share(part) for part in draws]).to(inputs.device), self.augment)
 
 
 @dataclass(frozen=True)
@@ -79,22 +76,10 @@ class Validation:
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
         embeddings, references = (embed(module, rows, self.scaling) for rows in (self.inputs, self.references))
-        distances, indices = nearest(embeddings, references, min(self.k, len(references)))
-        labels = self.reference_labels[indices.numpy()]
-        classes = max(self.labels.max(), self.reference_labels.max()) + 1
-        accuracy = float((votes.winners(labels, distances.numpy(), classes) == self.labels).mean())
+        accuracy = share_right(embeddings, self.labels, references, self.reference_labels, self.k)
         if self.verbose:
             print(f"validation accuracy {accuracy:.4f}")
         return {"accuracy": accuracy}
-
-
-def embed(module: nn.Module, raw: np.ndarray, scaling: Scaling) -> Tensor:
-    """Features (n, d) of raw rows, on the CPU."""
-    device = next(module.parameters()).device
-    pieces = (torch.from_numpy(raw[i : i + _ROWS].copy()).to(device) for i in range(0, len(raw), _ROWS))
-    module.eval()
-    with torch.no_grad():
-        return torch.cat([module(scaling(piece)).float().cpu() for piece in pieces])
 
 
 def _processes() -> int:

@@ -20,9 +20,9 @@ from khot.estimators import draw_seed, find_device
 from khot.neighbors import _inputs, votes
 from khot.neighbors import _storage as storage
 from khot.neighbors._fitting import check_neighbors, check_parameters, train
-from khot.neighbors._scaling import learn_scaling
-from khot.neighbors._training import embed
+from khot.neighbors.embedding import embed
 from khot.neighbors.encoders import build
+from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.neighbors.search import nearest
 from khot.sampling import Relaxation
 from khot.topk import successive_softmax
@@ -54,8 +54,8 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
     validation_share : float
         Share of the rows on which the accuracy is measured after every epoch; the weights of the best epoch are kept.
         0 for none: then the epoch with the best training loss counts.
-    augment : bool
-        Move images by up to an eighth of their size and mirror half of them, anew in every step.
+    augment : {"none", "crop", "flip", "both"}
+        Move images by up to an eighth of their size, mirror half of them, or both, anew in every step.
     device : {"cpu", "cuda", "mps", "auto"}
         Kind of device.
     devices : int
@@ -123,7 +123,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: Any = 1e-3,
         optimizer: Any = None,
         validation_share: float = 0.1,
-        augment: bool = False,
+        augment: str = "none",
         device: str = "cpu",
         devices: int = 1,
         precision: str = "32-true",
@@ -178,16 +178,16 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InvalidValueError(f"y must have at least two classes, but got one class, {classes[0]!r}: add another")
-        self.classes_, self.shape_, self.scaling_ = classes, X.shape[1:], learn_scaling(X)
-        seed = draw_seed(self.random_state)
+        seed, scaling = draw_seed(self.random_state), learn_scaling(X)
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
-            module = copy.deepcopy(build(self.encoder, self.shape_))
+            module = copy.deepcopy(build(self.encoder, X.shape[1:]))
         place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
         with place as folder:
-            self.history_ = train(self, module, X, labels, seed, Path(folder)).history
-        self.encoder_ = module.to(find_device(self.device))
-        self.references_, self.reference_labels_ = self._embed(X), labels
+            run = train(self, module, X, labels, scaling, seed, Path(folder))
+        references = _features(module.to(find_device(self.device)), X, scaling)
+        self.classes_, self.shape_, self.scaling_, self.history_ = classes, X.shape[1:], scaling, run.history
+        self.encoder_, self.references_, self.reference_labels_ = module, references, labels
         return self
 
     def kneighbors(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:  # noqa: N803
@@ -206,7 +206,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             Reference rows: those of `fit` in their order, then those added. Of equal distances the smaller index first.
         """
         check_is_fitted(self, "references_")
-        queries = self._embed(_inputs.rows(self, X))
+        queries = _features(self.encoder_, _inputs.rows(self, X), self.scaling_)
         k = _checks.whole_number("n_neighbors", self.n_neighbors, least=1)
         check_neighbors(self, len(self.references_))
         device = find_device(self.device) if find_device(self.device).type == "cuda" else "cpu"  # mps has no float64
@@ -287,7 +287,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
                 f"y must have labels of the kind seen in fit, {self.classes_.dtype}, but got {y.dtype}: convert them"
             )
         old = self.classes_[self.reference_labels_]
-        features = self._embed(X)
+        features = _features(self.encoder_, X, self.scaling_)
         self.classes_, self.reference_labels_ = np.unique(np.concatenate([old, y]), return_inverse=True)
         self.references_ = torch.cat([self.references_, features])
         return self
@@ -333,14 +333,15 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         return storage.read(Path(path), cls(device=device), encoder)
 
-    def _embed(self, X: np.ndarray) -> torch.Tensor:  # noqa: N803
-        features = embed(self.encoder_, X, self.scaling_)
-        if features.ndim != 2 or not features.isfinite().all():
-            got = "NaN or infinite ones" if features.ndim == 2 else f"shape {tuple(features.shape)}"
-            raise InvalidValueError(
-                f"the encoder must return finite features (rows, features), but got {got}: flatten or bound its output"
-            )
-        return features
+
+def _features(module: nn.Module, X: np.ndarray, scaling: Scaling) -> torch.Tensor:  # noqa: N803
+    features = embed(module, X, scaling)
+    if features.ndim != 2 or not features.isfinite().all():
+        got = "NaN or infinite ones" if features.ndim == 2 else f"shape {tuple(features.shape)}"
+        raise InvalidValueError(
+            f"the encoder must return finite features (rows, features), but got {got}: flatten or bound its output"
+        )
+    return features
 
 
 def _kind(labels: np.ndarray) -> str:

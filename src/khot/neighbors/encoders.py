@@ -47,35 +47,52 @@ class ConvNet(nn.Sequential):
 
 
 class ResNet(nn.Sequential):
-    """A small residual network with batch normalisation, for images from 8 × 8 pixels up; 8 `width` features.
+    """A small residual network with batch normalisation, for images from 8 × 8 pixels up; 4 `width` features.
+
+    The features lie on a sphere of radius 3, so that a temperature of 1 suits their squared distances.
 
     >>> ResNet(3, width=16)(torch.zeros(5, 3, 32, 32)).shape
-    torch.Size([5, 128])
+    torch.Size([5, 64])
     """
 
     def __init__(self, channels: int, width: int = 64) -> None:
         super().__init__(
-            _convolution(channels, width),
-            *[_convolution(width, 2 * width), nn.MaxPool2d(2), _Residual(2 * width)],
-            *[_convolution(2 * width, 4 * width), nn.MaxPool2d(2)],
-            *[_convolution(4 * width, 8 * width), nn.MaxPool2d(2), _Residual(8 * width)],
-            *[nn.AdaptiveMaxPool2d(1), nn.Flatten()],
+            *[nn.Conv2d(channels, width // 2, 3, padding=1), nn.ReLU(inplace=True)],
+            *[_Stage(width // 2, width), _Stage(width, 4 * width), _Stage(4 * width, 4 * width)],
+            *[nn.AdaptiveMaxPool2d(1), nn.Flatten(), _Sphere(3.0)],
         )
-        self.features = 8 * width
+        self.features = 4 * width
         self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
 
-class _Residual(nn.Module):
-    def __init__(self, width: int) -> None:
+class _Stage(nn.Module):
+    """Half the height and width by a pooled convolution, then a residual one."""
+
+    def __init__(self, before: int, after: int) -> None:
         super().__init__()
-        self.change = nn.Sequential(_convolution(width, width), _convolution(width, width))
+        self.enter = nn.Sequential(_convolution(before, after), nn.MaxPool2d(2), *_normalized(after))
+        self.change = nn.Sequential(_convolution(after, after), *_normalized(after))
 
     def forward(self, x: Tensor) -> Tensor:
+        x = self.enter(x)
         return x + self.change(x)
 
 
+class _Sphere(nn.Module):
+    def __init__(self, radius: float) -> None:
+        super().__init__()
+        self.radius = radius
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.normalize(x, dim=1) * self.radius
+
+
 def _convolution(before: int, after: int) -> nn.Module:
-    return nn.Sequential(nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
+    return nn.Conv2d(before, after, 3, padding=1, bias=False)
+
+
+def _normalized(width: int) -> list[nn.Module]:
+    return [nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
 
 
 def with_head(encoder: nn.Module, classes: int) -> nn.Module:

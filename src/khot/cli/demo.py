@@ -1,0 +1,17 @@
+"""`khot demo`: see what khot does."""
+
+from pathlib import Path
+
+
+def demo(*, out: Path = Path("khot-demo")) -> None:
+    """Run the main jobs on embedded data, without network, and write a page to look at.
+
+    Parameters
+    ----------
+    out
+        Folder for index.html, its pictures and data.
+    """
+    from khot.experiments.demo import run
+
+    out.mkdir(parents=True, exist_ok=True)
+    print(f"wrote {run(out)}: open it in a browser")

@@ -1,0 +1,141 @@
+"""What the methods of the neighbour table compute: a loss, and an accuracy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from khot.datasets import Dataset, Rows
+from khot.neighbors import votes
+from khot.neighbors.augmentation import augmented
+from khot.neighbors.embedding import embed, share_right
+from khot.neighbors.losses import neighbor_logits
+from khot.neighbors.scaling import Scaling
+from khot.neighbors.search import nearest
+from khot.sampling import sample_subset
+from khot.topk import neuralsort, successive_softmax
+from khot.training import Step
+
+METHODS = ("subset", "neuralsort", "cnn")
+
+_RESIZED = 5000  # images made smaller together
+
+Labelled = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _BatchLoss:
+    """Minus the share of right labels among k relaxed neighbours of each image, from every `candidates` of its batch.
+
+    In the part of the batch in which it stands itself, an image has one candidate fewer.
+    """
+
+    scaling: Scaling = field(repr=False)
+    augment: str
+    relaxation: Any
+    samples: int
+    k: int
+    candidates: int
+
+    def __call__(self, module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:
+        images, labels = batch
+        features = module(_prepared(images, self.scaling, self.augment, step))
+        parts = (-1, self.candidates)
+        logits = neighbor_logits(features, features, torch.eye(len(images), dtype=torch.bool)).unflatten(1, parts)
+        right = (labels[:, None] == labels).unflatten(1, parts)
+        repeated = logits.expand(self.samples, *logits.shape)
+        chosen = sample_subset(repeated, self.k, step.temperature, relaxation=self.relaxation, generator=step.generator)
+        return -(chosen * right).sum(-1).mean() / self.k
+
+
+@dataclass(frozen=True)
+class _CrossEntropy:
+    scaling: Scaling = field(repr=False)
+    augment: str
+
+    def __call__(self, module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:
+        images, labels = batch
+        return functional.cross_entropy(module(_prepared(images, self.scaling, self.augment, step)), labels)
+
+
+def loss_of(method: str, scaling: Scaling, augment: str, samples: int, k: int, candidates: int) -> Callable:
+    """The loss of a method."""
+    if method == "cnn":
+        return _CrossEntropy(scaling, augment)
+    relaxation = successive_softmax if method == "subset" else neuralsort
+    return _BatchLoss(scaling, augment, relaxation, samples, k, candidates)
+
+
+@dataclass(frozen=True)
+class _Validation:
+    method: str
+    held_out: Labelled = field(repr=False)
+    references: Labelled = field(repr=False)
+    scaling: Scaling = field(repr=False)
+    k: int
+
+    def __call__(self, module: nn.Module) -> dict[str, float]:
+        images, labels = self.held_out
+        features = embed(module, images, self.scaling)
+        if self.method == "cnn":
+            return {"accuracy": float((features.argmax(1).numpy() == labels).mean())}
+        references, reference_labels = self.references
+        return {
+            "accuracy": share_right(features, labels, embed(module, references, self.scaling), reference_labels, self.k)
+        }
+
+
+def validation_of(method: str, held_out: Labelled, references: Labelled, scaling: Scaling, k: int) -> Callable:
+    """The accuracy on held-out images, to be measured after an epoch."""
+    return _Validation(method, held_out, references, scaling, k)
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Who voted in a test: training images (q, k) for each test image, and the outcome (q,)."""
+
+    data: Dataset
+    neighbors: np.ndarray
+    predictions: np.ndarray
+
+
+def classify(method: str, module: nn.Module, data: Dataset, scaling: Scaling, k: int) -> tuple[float, Votes | None]:
+    """The share of test images that are classified rightly, and who voted, if some did.
+
+    All training images vote, those that were held out in training, too.
+    """
+    train, test = (as_images(rows) for rows in (data.train, data.test))
+    features = embed(module, test, scaling)
+    if method == "cnn":
+        return float((features.argmax(1).numpy() == data.test.labels).mean()), None
+    distances, neighbors = (found.numpy() for found in nearest(features, embed(module, train, scaling), k))
+    predictions = votes.winners(data.train.labels[neighbors], distances, len(data.classes))
+    return float((predictions == data.test.labels).mean()), Votes(data, neighbors, predictions)
+
+
+def as_images(rows: Rows) -> np.ndarray:
+    """Images (n, height, width, channels)."""
+    return rows.inputs.reshape(*rows.inputs.shape[:3], -1)
+
+
+def resized(images: np.ndarray, pixels: int) -> np.ndarray:
+    """Images (n, height, width, channels) made as small as (n, pixels, pixels, channels)."""
+    if images.shape[1] == pixels:
+        return images
+    pieces = (torch.from_numpy(images[i : i + _RESIZED]) for i in range(0, len(images), _RESIZED))
+    return np.concatenate([_smaller(piece, pixels) for piece in pieces])
+
+
+def _smaller(images: Tensor, pixels: int) -> np.ndarray:
+    floats = images.permute(0, 3, 1, 2).float()
+    small = functional.interpolate(floats, size=(pixels, pixels), mode="bilinear", antialias=True)
+    return small.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def _prepared(images: Tensor, scaling: Scaling, augment: str, step: Step) -> Tensor:
+    draws = torch.rand(len(images), 3, generator=step.generator, device=images.device)
+    return scaling(augmented(images, draws, augment))

@@ -1,0 +1,41 @@
+"""The main jobs on embedded data, in a minute or two without network, on one page."""
+
+from pathlib import Path
+
+from khot.experiments import knn, synthetic
+from khot.report.page import Section, write_page
+
+TITLE = "khot: choose k of n items, and backpropagate through the choice"
+INTRODUCTION = (
+    "Log-weights are perturbed with Gumbel noise, a relaxed top k of the keys is taken, and gradients flow through it. "
+    "All of this page was computed on this machine just now, from data that is installed with khot."
+)
+
+
+def run(folder: Path) -> Path:
+    """Run the demonstrations and write `index.html`, their pictures and data into an existing folder."""
+    page = folder / "index.html"
+    write_page(page, TITLE, INTRODUCTION, [_synthetic(folder), _knn(folder)])
+    return page
+
+
+def _synthetic(folder: Path) -> Section:
+    result = synthetic.run()
+    _, picture = synthetic.write(result, folder)
+    text = (
+        "Relaxed samples against the exact law. Subsets of 2 of 4 items with weights 0.1 to 0.4 are sampled by relaxed "
+        "vectors at three temperatures; the black lines are their exact probabilities."
+    )
+    return Section("Is the sample right?", text, synthetic.table(result), [picture])
+
+
+def _knn(folder: Path) -> Section:
+    result, voted = knn.run("digits", "subset", "quick")
+    knn.write(result, voted, folder)
+    text = (
+        "Deep k nearest neighbours on 8 × 8 digits. An encoder was trained through relaxed samples of 9 neighbours; a "
+        f"test image gets the label of most of its 9 nearest training images, which is right for "
+        f"{result.test_accuracy:.1f}% of them. Below are the neighbours of some, and the accuracy on held-out images."
+    )
+    pictures = [folder / "knn-digits-subset.png", folder / "knn-digits.png"]
+    return Section("Classify by neighbours", text, pictures=pictures)

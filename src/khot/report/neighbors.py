@@ -1,0 +1,77 @@
+"""Pictures of neighbour classifiers: the images that voted, and the accuracy while it was learnt."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RIGHT, WRONG = "#2e7d32", "#c62828"
+
+_ROW, _COLUMN = 1.36, 1.07  # heights and widths of an image from one to the next
+
+
+def neighbor_rows(
+    path: Path,
+    queries: np.ndarray,
+    predictions: np.ndarray,
+    labels: np.ndarray,
+    neighbors: np.ndarray,
+    neighbor_labels: np.ndarray,
+    title: str,
+) -> None:
+    """Each query image (q, h, w[, c]) with its neighbours (q, k, h, w[, c]) to its right, framed by whether they agree.
+
+    A green frame is a vote for the query's own label, a red one another vote, which stands below the image.
+    """
+    from matplotlib.figure import Figure
+
+    rows, k = neighbors.shape[:2]
+    wide, high = 1.65 + _COLUMN * k, _ROW * rows
+    figure = Figure(figsize=(0.85 * wide, 0.85 * high + 0.3), layout="constrained")
+    axes = figure.subplots()
+    for i in range(rows):
+        right, top = predictions[i] == labels[i], _ROW * i
+        told = labels[i] if right else f"{labels[i]}, taken\nfor {predictions[i]}"
+        _image(axes, queries[i], 0.0, top, told, "#000000" if right else WRONG)
+        for j in range(k):
+            agrees = neighbor_labels[i, j] == labels[i]
+            _image(axes, neighbors[i, j], 1.4 + _COLUMN * j, top, neighbor_labels[i, j], RIGHT if agrees else WRONG)
+    axes.set_xlim(-0.25, wide - 0.25)
+    axes.set_ylim(high, -0.05)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_title(title, fontsize=10)
+    figure.savefig(path, dpi=130)
+
+
+def accuracy_curves(path: Path, series: Sequence[tuple[str, Sequence[float]]], title: str) -> None:
+    """Held-out accuracy in percent after every epoch."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for name, percents in series:
+        axes.plot(range(1, len(percents) + 1), percents, marker="o", markersize=3, linewidth=1.6, label=name)
+    best = max(max(percents) for _, percents in series)
+    lowest = min(np.median(percents) for _, percents in series)
+    axes.set_ylim(lowest - (best - lowest), best + 0.1 * (best - lowest) + 0.1)  # the rest would be flat at the top
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("held-out accuracy, %")
+    axes.set_title(title, fontsize=10)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right")
+    figure.savefig(path, dpi=150)
+
+
+def _image(axes: Any, pixels: np.ndarray, left: float, top: float, label: str, colour: str) -> None:
+    """An image of size 1 in a coloured frame, with its label below."""
+    from matplotlib.patches import Rectangle
+
+    colours = "gray_r" if pixels.ndim == 2 else None
+    axes.imshow(pixels, cmap=colours, vmin=0, extent=(left, left + 1, top + 1, top), interpolation="nearest")
+    axes.add_patch(Rectangle((left, top), 1, 1, fill=False, edgecolor=colour, linewidth=2.2))
+    axes.text(left + 0.5, top + 1.03, label, fontsize=7, color=colour, ha="center", va="top")

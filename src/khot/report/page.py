@@ -1,0 +1,26 @@
+"""Self-contained HTML pages: text, tables and pictures in one file that needs no network."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: some text, maybe a table in plain text, and PNG pictures."""
+
+    heading: str
+    text: str
+    table: str = ""
+    pictures: Sequence[Path] = ()
+
+
+def write_page(path: Path, title: str, introduction: str, sections: Sequence[Section]) -> None:
+    """Write a page, with its pictures inside."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(loader=PackageLoader("khot.report"), autoescape=True, undefined=StrictUndefined)
+    environment.filters["base64"] = lambda picture: base64.b64encode(picture.read_bytes()).decode()
+    page = environment.get_template("page.html").render(title=title, introduction=introduction, sections=sections)
+    path.write_text(page, encoding="utf-8")

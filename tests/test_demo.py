@@ -1,0 +1,31 @@
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from khot.cli import app
+from khot.experiments import knn
+from khot.report.page import Section, write_page
+
+
+def test_the_demo_writes_a_page_that_needs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    short = replace(knn.PLANS["quick", "digits"], width=4, stages=(knn.Stage(2, 8),), search_epochs=1, samples=1)
+    monkeypatch.setitem(knn.PLANS, ("quick", "digits"), short)
+    monkeypatch.setattr(knn, "TEMPERATURES", (1.0,))
+    app(["demo", "--out", str(tmp_path / "demo")], result_action="return_value")
+    page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
+    assert f"wrote {tmp_path / 'demo' / 'index.html'}" in capsys.readouterr().out
+    sources = re.findall(r'src="([^"]+)"', page)
+    assert len(sources) == 3
+    assert all(base64.b64decode(s.removeprefix("data:image/png;base64,")).startswith(b"\x89PNG") for s in sources)
+    assert "http" not in page
+
+
+def test_text_is_not_taken_for_html(tmp_path: Path):
+    write_page(tmp_path / "page.html", "<b>", "a & b", [Section("<i>", "1 < 2", table="x > y")])
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert all(safe in page for safe in ("&lt;b&gt;", "a &amp; b", "&lt;i&gt;", "1 &lt; 2", "x &gt; y"))
