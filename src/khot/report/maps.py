@@ -1,20 +1,19 @@
 """Maps of points in the plane, coloured by label: a picture, and a page to look closer."""
 
 import base64
-import html
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from khot.report.page import render
+
 _COLOURS = (
     *("#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#eeca3b", "#72b7b2", "#9d755d", "#ff9da6", "#79706e"),
     *("#1f5fa8", "#a85a00", "#1f7a33", "#a61c28", "#6a3d9a", "#b8a000", "#00797d", "#5c4033", "#d6336c", "#333333"),
 )
 _UNLABELLED = "#4c78a8"
-_PAGE = Path(__file__).with_name("map.html")
 
 
 def write_map(folder: Path, points: np.ndarray, labels: np.ndarray | None, title: str) -> list[Path]:
@@ -62,8 +61,7 @@ def scatter_page(path: Path, points: np.ndarray, labels: np.ndarray | None, titl
         "colours": _colours(len(classes)),
         "labelled": labels is not None,
     }
-    page = _PAGE.read_text(encoding="utf-8").replace("{{title}}", html.escape(title))
-    path.write_text(page.replace("{{data}}", json.dumps(data).replace("</", "<\\/")), encoding="utf-8")
+    path.write_text(render("map.html", title=title, data=data), encoding="utf-8")
 
 
 def _classes(points: np.ndarray, labels: np.ndarray | None) -> tuple[list[str], np.ndarray]:
