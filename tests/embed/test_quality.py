@@ -55,22 +55,23 @@ def test_ties_go_to_the_smaller_index(k: int):
     assert trustworthiness(rows, points, k) == pytest.approx(slow_trustworthiness(rows, points, k), abs=1e-14)
 
 
-def test_copies_tie_in_fractions_too():
-    """Every row three times: distances are equal up to rounding, which must not decide."""
-    rows, points = (np.repeat(part[:40], 3, axis=0) / 7 for part in problem())
-    exact = [np.unique(part, axis=0, return_inverse=True)[1].ravel() for part in (rows, points)]
-    excess, n, k = 0, len(rows), 4
-    for i in range(n):
-        orders = []
-        for part in (rows, points):
-            distances = {}
-            for j in range(n):
-                distances.setdefault(tuple(part[j]), float(np.square(part[i] - part[j]).sum()))
-            orders.append(sorted((j for j in range(n) if j != i), key=lambda j: (distances[tuple(part[j])], j)))
-        excess += sum(max(0, orders[0].index(j) + 1 - k) for j in orders[1][:k])
-    assert all(len(np.unique(part)) == 40 for part in exact)
-    expected = 1 - 2 / (n * k * (2 * n - 3 * k - 1)) * excess
-    assert trustworthiness(rows, points, k) == pytest.approx(expected, abs=1e-12)
+@pytest.mark.parametrize("unit", [0.1, 1 / 3, 1e-4, 1e5 / 7])
+def test_ties_of_fractions(unit: float):
+    """Equal distances that rounding tells apart, and copies, whose distance is 0 up to rounding."""
+    noise = np.random.default_rng(1)
+    rows, points = noise.integers(5, size=(60, 5)), noise.integers(6, size=(60, 2))
+    rows[30:40] = rows[20:30]
+    expected = slow_trustworthiness(rows, points, 5)
+    assert trustworthiness((rows + 1 / 3) * unit, (points - 0.7) * unit, 5) == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_copies_the_first_is_the_nearest(seed: int):
+    """Rows that are equal, or as good as equal, among others."""
+    noise = np.random.default_rng(seed)
+    row, others = noise.normal(size=37) + 5, noise.normal(size=(200, 37))
+    near = row * (1 + 1e-15 * noise.integers(-2, 3, size=(50, 37)))
+    assert knn_error(np.vstack([others, near]), np.arange(250), [row], [200]) == 0
 
 
 def test_kinds_of_input_are_alike():

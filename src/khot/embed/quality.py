@@ -16,7 +16,8 @@ from khot.errors import InvalidValueError
 from khot.estimators import as_array
 
 MEMORY = 2**28  # bytes for a table of distances
-_LOST_BITS = 2**11 - 1  # of 52, at the end of a distance
+_LOST_BITS = 2**11 - 1  # of 52, at the end of a squared distance: that far it is rounded
+_NOISE = 2.0**-46  # of the squares that a squared distance is made of: what is less is 0
 
 
 def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int = MEMORY) -> float:  # noqa: N803
@@ -167,11 +168,13 @@ def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = Fal
         same, centre = queries is references, references.mean(0)
         references = references - centre
         queries = references if same else queries - centre
-    own, size = references.square().sum(1), max(1, memory // (32 * len(references)))
+    own, size = references.square().sum(1), max(1, memory // (40 * len(references)))
     for start in range(0, len(queries), size):
         some = queries[start : start + size]
-        table = torch.addmm(own, some, references.T, alpha=-2).add_(some.square().sum(1, keepdim=True)).clamp_min_(0)
-        table = (table.view(torch.int64) & ~_LOST_BITS).view(torch.float64)
+        squares = own + some.square().sum(1, keepdim=True)
+        table = torch.addmm(squares, some, references.T, alpha=-2)
+        table.masked_fill_(table < _NOISE * squares, 0)
+        table = ((table.view(torch.int64) + (_LOST_BITS + 1) // 2) & ~_LOST_BITS).view(torch.float64)
         if itself:
             table.diagonal(start).fill_(torch.inf)
         yield table
