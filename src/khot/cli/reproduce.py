@@ -121,3 +121,49 @@ def knn(
             for path in knn.write(*knn.run(name, kind, profile, seed, folder), out):
                 print(f"wrote {path}")
     print(knn.table(knn.results(out)))
+
+
+@reproduce.command
+def embed(
+    *,
+    dataset: Literal["digits", "mnist", "20newsgroups"] | None = None,
+    dims: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (),
+    method: Literal["tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours"] | None = None,
+    profile: Literal["quick", "full"] = "quick",
+    seed: WholeNumber = 0,
+    run: Path | None = None,
+    out: Path = Path("results"),
+) -> None:
+    """Train and measure neighbour embeddings, and show their quality beside the paper's.
+
+    A training that was stopped goes on where it was if the command is given again with the same --run.
+
+    Parameters
+    ----------
+    dataset
+        By default digits, or with --profile full both of the paper.
+    dims
+        Dimensions of the embedding, with spaces between them; by default 2, or with --profile full 2, 10 and 30.
+    method
+        tsne for parametric t-SNE; subset and subset-pretrain with the paper's settings, subset-reversed with the noise
+        of 2019, in two dimensions alone, subset-ours with our own; by default all.
+    profile
+        quick for the digits in under a minute, full for the paper's datasets.
+    seed
+        Seed of the weights, the splits and the noise.
+    run
+        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
+    out
+        Folder for embed-DATASET-METHOD-dDIM.json and the maps.
+    """
+    from khot.experiments import embed
+
+    out.mkdir(parents=True, exist_ok=True)
+    names = [dataset] if dataset else [name for kind, name in embed.PLANS if kind == profile]
+    dims = dims or ((2,) if profile == "quick" else embed.DIMENSIONS)
+    with embed.runs(run, profile) as folder:
+        for name in names:
+            for d, kind in embed.cells(dims, method):
+                for path in embed.write(*embed.run(name, kind, d, profile, folder, seed), out):
+                    print(f"wrote {path}")
+    print(embed.table(embed.results(out)))

@@ -1,0 +1,226 @@
+"""The paper's tables of neighbour embeddings: trustworthiness and the error of the nearest neighbour, on test rows.
+
+`subset` and `subset-pretrain` have the paper's settings: raw squared distances, one neighbour, temperature 0.1, batches
+of 1,000, 200 epochs. `subset-reversed` is the same with noise of the wrong sign, as in the code of 2019, which probably
+made the paper's numbers. `subset-ours` has settings of our own.
+"""
+
+import json
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from khot import _checks, datasets
+from khot.datasets import Rows
+from khot.embed import ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
+from khot.errors import InvalidValueError
+from khot.experiments.machine import machine
+from khot.report.maps import scatter_page, scatter_picture
+
+METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
+DIMENSIONS = (2, 10, 30)
+NEIGHBORS = 12
+PAPER = {  # trustworthiness, error in percent
+    ("mnist", "tsne"): {2: (0.926, 9.90), 10: (0.983, 5.38), 30: (0.983, 5.41)},
+    ("mnist", "subset"): {2: (0.929, 11.80), 10: (0.998, 4.97), 30: (0.999, 3.51)},
+    ("mnist", "subset-pretrain"): {2: (0.947, 8.31), 10: (0.999, 4.56), 30: (0.999, 3.05)},
+    ("20newsgroups", "tsne"): {2: (0.720, 34.30), 10: (0.854, 24.40), 30: (0.866, 24.88)},
+    ("20newsgroups", "subset"): {2: (0.763, 36.80), 10: (0.912, 29.39), 30: (0.929, 29.39)},
+    ("20newsgroups", "subset-pretrain"): {2: (0.764, 35.11), 10: (0.905, 28.50), 30: (0.965, 28.90)},
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is embedded, and how long it is trained, whatever the method."""
+
+    encoder: str
+    epochs: int = 200
+    batch_size: int = 1000
+    pretrain_epochs: int = 10
+    splits: int = 1  # seeded divisions into training and test rows; 1 for the published one
+    test_rows: int = 0
+    drawn: int = 10_000  # points of the picture
+
+
+PLANS = {
+    ("quick", "digits"): Plan("small", epochs=30, batch_size=200, pretrain_epochs=2, drawn=1437),
+    ("full", "mnist"): Plan("large"),
+    ("full", "20newsgroups"): Plan("small", splits=5, test_rows=1242, drawn=15_000),
+}
+OURS: dict[str, Any] = {"scale": "auto", "perplexity": 30.0, "bias": 0.0, "noise": "input", "pretrain": True}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `khot reproduce embed` writes: means over the splits, and their standard deviations if there are several."""
+
+    dataset: str
+    method: str
+    dimensions: int
+    trustworthiness: float
+    knn_error: float
+    spread: dict[str, float]
+    paper: dict[str, float] | None
+    settings: dict[str, Any]
+    seed: int
+    minutes: float
+    history: list[dict[str, Any]]
+    machine: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _ReversedObjective:
+    """The paper's loss with noise of the wrong sign."""
+
+    def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
+        return subset_sne_loss(input_logits(rows), embeddings, 1, temperature, reversed_noise=True, generator=generator)
+
+
+class _ReversedSNE(SubsetSNE):
+    def _objective(self) -> Any:
+        return _ReversedObjective()
+
+
+def estimator(method: str, dimensions: int, plan: Plan, seed: int, folder: Path) -> SubsetSNE | ParametricTSNE:
+    """The unfitted estimator of a method."""
+    common: dict[str, Any] = {
+        "encoder": plan.encoder,
+        "batch_size": plan.batch_size,
+        "max_epochs": plan.epochs,
+        "pretrain_epochs": plan.pretrain_epochs,
+        "random_state": seed,
+        "folder": folder,
+        "resume": True,
+    }
+    if method == "tsne":
+        return ParametricTSNE(dimensions, scale="raw", **common)
+    if method == "subset-ours":
+        return SubsetSNE(dimensions, **OURS, **common)
+    kind = _ReversedSNE if method == "subset-reversed" else SubsetSNE
+    return kind(dimensions, scale="raw", pretrain=method != "subset", **common)
+
+
+def cells(dimensions: Sequence[int], method: str | None) -> list[tuple[int, str]]:
+    """The rows of the tables: all methods, or one, in each number of dimensions; reversed noise in two alone."""
+    methods = METHODS if method is None else (method,)
+    return [(d, kind) for d in dimensions for kind in methods if d == 2 or kind != "subset-reversed"]
+
+
+@contextmanager
+def runs(folder: Path | None, profile: str) -> Iterator[Path]:
+    """The folder of the trainings: the given one, or one in the user's cache, or for the quick profile none to stay."""
+    import pooch
+
+    if folder is None and profile == "quick":
+        with tempfile.TemporaryDirectory() as place:
+            yield Path(place)
+    else:
+        yield folder or Path(pooch.os_cache("khot")).expanduser() / "runs" / "reproduce-embed"
+
+
+def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Any]:
+    """Train and measure one row of the tables; also the points (n, d) and classes of some training rows."""
+    _checks.choice("method", method, METHODS)
+    if (profile, dataset) not in PLANS:
+        known = ", ".join(f"{name} ({kind})" for kind, name in PLANS)
+        raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
+    plan = PLANS[profile, dataset]
+    measured, drawn, seconds = [], [], 0.0
+    for split in range(seed, seed + plan.splits):
+        train, test, classes = _rows(dataset, plan, split)
+        place = folder / f"{dataset}-{method}-d{dimensions}-{split}"
+        model = estimator(method, dimensions, plan, split, place).fit(train.inputs)
+        points, others = (model.transform(part.inputs) for part in (train, test))
+        trust = quality.trustworthiness(test.inputs, others, NEIGHBORS)
+        measured.append((trust, quality.knn_error(points, train.labels, others, test.labels)))
+        drawn.append((points[: plan.drawn], np.array(classes)[train.labels[: plan.drawn]], model))
+        seconds += spent(place)
+    points, labels, model = drawn[0]
+    trust, error = zip(*measured, strict=True)
+    spread = {"trustworthiness": statistics.stdev(trust), "knn_error": statistics.stdev(error)} if trust[1:] else {}
+    paper = PAPER.get((dataset, method), {}).get(dimensions)
+    result = Result(
+        dataset=dataset,
+        method=method,
+        dimensions=dimensions,
+        trustworthiness=round(statistics.fmean(trust), 4),
+        knn_error=round(statistics.fmean(error), 2),
+        spread={name: round(value, 4) for name, value in spread.items()},
+        paper=None if paper is None else {"trustworthiness": paper[0], "knn_error": paper[1]},
+        settings={**asdict(plan), "neighbors": NEIGHBORS, **_settings(model)},
+        seed=seed,
+        minutes=round(seconds / 60, 2),
+        history=model.history_,
+        machine=machine(),
+    )
+    return result, (points, labels)
+
+
+def write(result: Result, drawn: tuple[np.ndarray, np.ndarray], folder: Path) -> list[Path]:
+    """Write `embed-<dataset>-<method>-d<dim>.json` and, of two dimensions, the map as a picture and a page."""
+    name = f"embed-{result.dataset}-{result.method}-d{result.dimensions}"
+    data, picture, page = (folder / f"{name}.{kind}" for kind in ("json", "png", "html"))
+    data.write_text(json.dumps(asdict(result), indent=1) + "\n")
+    if result.dimensions != 2:
+        return [data]
+    title = f"{result.dataset}, {result.method}: trustworthiness {result.trustworthiness:.3f}"
+    scatter_picture(picture, *drawn, title)
+    scatter_page(page, *drawn, title)
+    return [data, picture, page]
+
+
+def results(folder: Path) -> list[Result]:
+    """The results in a folder."""
+    found = [Result(**json.loads(path.read_text())) for path in sorted(folder.glob("embed-*.json"))]
+    order = [name for _, name in PLANS]
+    return sorted(found, key=lambda row: (order.index(row.dataset), row.dimensions, METHODS.index(row.method)))
+
+
+def table(rows: list[Result]) -> str:
+    """The results as text, beside the paper's."""
+    lines = [
+        f"{'':34}{'trustworthiness':^22}{'1-NN error, %':^22}",
+        f"{'dataset':<14}{'d':>3} {'method':<16}" + f"{'ours':>12}{'paper':>10}" * 2 + f"{'minutes':>9}",
+    ]
+    for row in rows:
+        trust = f"{row.paper['trustworthiness']:.3f}" if row.paper else ""
+        error = f"{row.paper['knn_error']:.2f}" if row.paper else ""
+        lines.append(
+            f"{row.dataset:<14}{row.dimensions:>3} {row.method:<16}{row.trustworthiness:>12.4f}{trust:>10}"
+            f"{row.knn_error:>12.2f}{error:>10}{row.minutes:>9.1f}"
+        )
+    return "\n".join(lines)
+
+
+def spent(folder: Path) -> float:
+    """The seconds that all trainings below a folder took."""
+    histories = (json.loads(path.read_text()) for path in folder.rglob("history.json"))
+    return sum(record["seconds"] for history in histories for record in history["epochs"])
+
+
+def _rows(dataset: str, plan: Plan, split: int) -> tuple[Rows, Rows, tuple[str, ...]]:
+    """Training and test rows as tables of numbers between 0 and 1, and the names of the classes."""
+    data = datasets.load("20newsgroups-w100" if dataset == "20newsgroups" else dataset)
+    train, test = (data.train, data.test) if not plan.test_rows else datasets.split(data.train, plan.test_rows, split)
+    largest = float(data.train.inputs.max())
+    tables = (
+        Rows(part.inputs.reshape(len(part), -1).astype(np.float32) / largest, part.labels, part.ids)
+        for part in (train, test)
+    )
+    return *tables, data.classes  # pyright: ignore[reportReturnType]
+
+
+def _settings(model: SubsetSNE | ParametricTSNE) -> dict[str, Any]:
+    """The parameters that are numbers or words, and how the schedules print."""
+    own = {"folder", "resume", "verbose", "device", "devices", "random_state"}
+    chosen = {name: value for name, value in model.get_params(deep=False).items() if name not in own}
+    return {n: v if isinstance(v, bool | int | float | str | None) else repr(v) for n, v in chosen.items()}

@@ -1,0 +1,85 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.manifold import trustworthiness
+from sklearn.neighbors import KNeighborsClassifier
+
+import khot
+from khot.cli import app, main
+from khot.embed import input_logits, subset_sne_loss
+from khot.errors import InvalidValueError
+from khot.experiments import embed
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch) -> embed.Plan:
+    short = replace(embed.PLANS["quick", "digits"], epochs=2, pretrain_epochs=1)
+    monkeypatch.setitem(embed.PLANS, ("quick", "digits"), short)
+    return short
+
+
+@pytest.mark.parametrize("method", embed.METHODS)
+def test_a_row_of_the_tables(plan: embed.Plan, method: str, tmp_path: Path):
+    result, (points, labels) = embed.run("digits", method, 2, "quick", tmp_path)
+    digits = khot.datasets.load("digits")
+    assert points.shape == (1437, 2)
+    assert labels.tolist() == [digits.classes[label] for label in digits.train.labels]
+    model = embed.estimator(method, 2, plan, 0, tmp_path / f"digits-{method}-d2-0")
+    train, test = (part.inputs.reshape(-1, 64).astype(np.float32) / 16 for part in (digits.train, digits.test))
+    others = model.fit(train).transform(test)  # the training was finished
+    assert result.trustworthiness == pytest.approx(trustworthiness(test, others, n_neighbors=12), abs=2e-3)
+    neighbor = KNeighborsClassifier(1).fit(points, digits.train.labels)
+    assert result.knn_error == pytest.approx(100 * (1 - neighbor.score(others, digits.test.labels)), abs=0.3)
+    assert len(result.history) == 2
+    assert result.minutes >= 0
+    assert result.spread == {}
+
+
+def test_splits_are_averaged(plan: embed.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(embed.PLANS, ("quick", "digits"), replace(plan, epochs=1, splits=2, test_rows=300))
+    result, _ = embed.run("digits", "subset", 3, "quick", tmp_path)
+    assert result.spread["knn_error"] > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["digits-subset-d3-0", "digits-subset-d3-1"]
+
+
+def test_reversed_noise_is_that_of_the_loss():
+    rows, points = torch.rand(20, 5), torch.rand(20, 2)
+    seed = torch.Generator().manual_seed(0)
+    wanted = subset_sne_loss(input_logits(rows), points, 1, 0.1, reversed_noise=True, generator=seed)
+    model = embed.estimator("subset-reversed", 2, embed.PLANS["full", "mnist"], 0, Path("nowhere"))
+    assert torch.equal(model._objective()(rows, points, 0.1, torch.Generator().manual_seed(0)), wanted)
+
+
+def test_the_papers_rows_have_the_papers_settings():
+    model = embed.estimator("subset-pretrain", 10, embed.PLANS["full", "mnist"], 0, Path("nowhere"))
+    chosen = {name: getattr(model, name) for name in ("n_neighbors", "temperature", "scale", "pretrain", "bias")}
+    assert chosen == {"n_neighbors": 1, "temperature": 0.1, "scale": "raw", "pretrain": True, "bias": 1e-8}
+    assert (model.batch_size, model.max_epochs, model.encoder) == (1000, 200, "large")
+
+
+def test_reproduce_embed_writes_what_it_prints(plan: embed.Plan, tmp_path: Path, capsys: pytest.CaptureFixture):
+    app(
+        ["reproduce", "embed", "--dims", "2", "3", "--method", "tsne", "--out", str(tmp_path)],
+        result_action="return_value",
+    )
+    printed = capsys.readouterr().out
+    for d in (2, 3):
+        data = json.loads((tmp_path / f"embed-digits-tsne-d{d}.json").read_text())
+        assert {"trustworthiness", "knn_error", "settings", "seed", "minutes"} <= data.keys()
+        assert f"{data['trustworthiness']:.4f}" in printed
+    assert (tmp_path / "embed-digits-tsne-d2.png").read_bytes().startswith(b"\x89PNG")
+    assert "http" not in (tmp_path / "embed-digits-tsne-d2.html").read_text()
+    assert not (tmp_path / "embed-digits-tsne-d3.png").exists()
+
+
+def test_rows_of_the_tables():
+    assert embed.cells((2, 10), None)[:6] == [*((2, method) for method in embed.METHODS), (10, "tsne")]
+    assert (10, "subset-reversed") not in embed.cells((2, 10), None)
+    with pytest.raises(InvalidValueError, match="no profile 'full' for 'digits'"):
+        embed.run("digits", "tsne", 2, "full", Path("nowhere"))
+    with pytest.raises(SystemExit):
+        main(["reproduce", "embed", "--method", "umap"])
