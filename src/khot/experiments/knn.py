@@ -69,7 +69,7 @@ PLANS = {
     ("full", "mnist"): Plan(32, (Stage(3, 14), Stage(6, 28)), "crop", search_rows=20_000),
     ("full", "fashion-mnist"): Plan(48, (Stage(8, 14), Stage(10, 28)), "both"),
     ("full", "cifar10"): Plan(48, (Stage(10, 16), Stage(10, 24), Stage(4, 32)), "both"),
-    ("long", "cifar10"): Plan(64, (Stage(18, 16), Stage(16, 24), Stage(14, 32)), "both"),
+    ("long", "cifar10"): Plan(48, (Stage(20, 16), Stage(28, 24), Stage(22, 32)), "both"),
 }
 
 
