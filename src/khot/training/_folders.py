@@ -89,12 +89,17 @@ def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) 
 
 def _by_default(about: dict[str, Any], resume: bool) -> Path:
     """A new folder in the user's cache, named by the settings and the time; to resume, the last with that name."""
-    import pooch
-
-    runs = Path(pooch.os_cache("khot")).expanduser() / "runs"
+    runs = cached_runs()
     digest = hashlib.blake2b(json.dumps(about).encode(), digest_size=6).hexdigest()
     before = sorted(runs.glob(f"{digest}-*"))
     return before[-1] if resume and before else runs / f"{digest}-{datetime.now():%Y%m%d-%H%M%S-%f}"
+
+
+def cached_runs() -> Path:
+    """Where runs live whose folder nobody names: in the user's cache."""
+    import pooch
+
+    return Path(pooch.os_cache("khot")).expanduser() / "runs"
 
 
 def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
