@@ -1,6 +1,6 @@
 """The training loop of the applications: one module, one loss, data that are rows; resumable at any step."""
 
-from khot.training.optimizers import SGD, Adam, AdamW
+from khot.training.optimizers import SGD, Adam, AdamW, RMSprop
 from khot.training.processes import gather_with_grad
 from khot.training.rates import Cosine, OneCycle, WarmUp
 from khot.training.runs import Run, fit
@@ -13,6 +13,7 @@ __all__ = [
     "AdamW",
     "Cosine",
     "OneCycle",
+    "RMSprop",
     "Run",
     "Settings",
     "Step",

@@ -52,3 +52,14 @@ class AdamW:
 
     def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay)
+
+
+@dataclass(frozen=True)
+class RMSprop:
+    """RMSprop: gradients divided by the root of a running mean of their squares."""
+
+    smoothing: float = 0.9
+    epsilon: float = 1e-7
+
+    def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.RMSprop(parameters, _NO_RATE_YET, self.smoothing, self.epsilon)
