@@ -106,6 +106,15 @@ def test_tokens_are_padded():
     np.testing.assert_array_equal(masker.mask(X, np.array([[True, False, True]] * 2)), [[0, 0, 5], [2, 0, 0]])
 
 
+def test_tokens_of_sentences_are_one_item():
+    X = np.array([[[1, 2], [3, 0], [0, 0]]])  # noqa: N806
+    masker = Tokens().fit(X)
+    assert masker.encode(X).present.tolist() == [[True, True, False]]
+    np.testing.assert_array_equal(masker.mask(X, flags(3, 1)), [[[0, 0], [3, 0], [0, 0]]])
+    assert masker.pieces(X[0]) == [("1 2", 0), ("3", 1)]
+    assert masker.selector()(masker.encode(X).codes).shape == (1, 3)
+
+
 @pytest.mark.parametrize(
     ("masker", "X"),
     [(Words(length=8), TEXTS), (Sentences(sentences=3, length=5), TEXTS), (Tokens(), np.array([[1, 2, 0]] * 4))],

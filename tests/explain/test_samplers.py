@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import khot
-from khot.explain.samplers import concrete_maximum, draw
+from khot.explain.samplers import SubsetSample, concrete_maximum
 
 LOGITS = torch.tensor([[1.0, 0.0, -1.0, -torch.inf], [0.5, 0.5, 2.0, 0.0]])
 
@@ -17,8 +17,8 @@ def test_l2x_is_the_maximum_of_independent_softmaxes():
 def test_l2x_may_choose_an_item_twice_and_ours_does_not():
     logits = torch.tensor([4.0, 0.0, 0.0, 0.0]).expand(2000, 4)
     generator = torch.Generator().manual_seed(1)
-    theirs = draw("l2x", logits, 2, 0.01, generator=generator).round().sum(-1)
-    ours = draw("subset", logits, 2, 0.01, generator=generator).sum(-1)
+    theirs = concrete_maximum(logits, 2, 0.01, generator).round().sum(-1)
+    ours = SubsetSample()(logits, 2, 0.01, generator).sum(-1)
     p = torch.softmax(logits[0], -1)
     assert (theirs == 1).float().mean().item() == pytest.approx(p.square().sum().item(), abs=0.03)
     torch.testing.assert_close(ours, torch.full((2000,), 2.0))
@@ -26,8 +26,8 @@ def test_l2x_may_choose_an_item_twice_and_ours_does_not():
 
 def test_rows_may_have_a_k_of_their_own():
     k = torch.tensor([0, 2])
-    for sampler in ("l2x", "subset"):
-        mask = draw(sampler, LOGITS, k, 0.05, generator=torch.Generator().manual_seed(2))
+    for sampler in (concrete_maximum, SubsetSample()):
+        mask = sampler(LOGITS, k, 0.05, torch.Generator().manual_seed(2))
         assert mask[0].sum() == 0
         assert 1 <= mask[1].sum() <= 2.001
 
@@ -39,9 +39,9 @@ def test_a_row_without_items_has_no_choice():
 
 
 def test_gradients_flow_through_both():
-    for sampler in ("l2x", "subset"):
+    for sampler in (concrete_maximum, SubsetSample()):
         logits = LOGITS.clone().requires_grad_()
-        (draw(sampler, logits, 2, 0.5) * torch.arange(4.0)).sum().backward()
+        (sampler(logits, 2, 0.5, None) * torch.arange(4.0)).sum().backward()
         assert logits.grad is not None
         assert logits.grad.isfinite().all()
         assert logits.grad.norm() > 0

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from khot.explain.samplers import draw
-from khot.sampling import Relaxation
+from khot.explain.samplers import Sampler
 from khot.topk import hard_topk
 from khot.training import Step
 
@@ -43,12 +42,11 @@ class ExplainLoss:
     """The cross-entropy of the black box's outputs and the predictor's, with relaxed samples of the items."""
 
     k: int
-    sampler: str
-    relaxation: Relaxation
+    sampler: Sampler
 
     def __call__(self, module: nn.Module, batch: Rows, step: Step) -> Tensor:
         def choose(logits: Tensor, k: int | Tensor) -> Tensor:
-            return draw(self.sampler, logits, k, step.temperature, self.relaxation, step.generator)
+            return self.sampler(logits, k, step.temperature, step.generator)
 
         predicted = module(batch["codes"], batch["eligible"], batch["forced"], self.k, choose)
         return cross_entropy(batch["outputs"], predicted)

@@ -11,10 +11,12 @@ from torch import Tensor, nn
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.explain import _training, samplers
+from khot.explain import _training
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
+from khot.explain.samplers import Sampler
+from khot.explain.samplers import find as find_sampler
 from khot.sampling import Relaxation
 from khot.topk import hard_topk, successive_softmax
 from khot.training import RMSprop, Run, Settings, fit
@@ -40,8 +42,8 @@ class SubsetExplainer:
     selector, predictor : nn.Module, optional
         Networks of your own: codes (b, ...) to logits (b, items), and (codes, mask (b, items)) to class logits. By
         default the masker's. They are trained in place.
-    sampler : {"subset", "l2x"}
-        Relaxed subset sampling, or the k independent samples of L2X.
+    sampler : {"subset", "l2x"} or callable
+        Relaxed subset sampling, the k independent samples of L2X, or ``f(logits, k, temperature, generator)``.
     relaxation : callable
         ``f(keys, k, temperature)``, for the sampler "subset".
     temperature : "search" or float
@@ -100,7 +102,7 @@ class SubsetExplainer:
         masker: str | Masker = "columns",
         selector: nn.Module | None = None,
         predictor: nn.Module | None = None,
-        sampler: str = "subset",
+        sampler: str | Sampler = "subset",
         relaxation: Relaxation = successive_softmax,
         temperature: str | float = "search",
         epochs: int = 20,
@@ -119,8 +121,8 @@ class SubsetExplainer:
         self.k = _checks.whole_number("k", k, least=1)
         self.masker = _find_masker(masker)
         self.selector, self.predictor = selector, predictor
-        self.sampler = _checks.choice("sampler", sampler, samplers.NAMES)
-        self.relaxation = _checks.relaxation(relaxation)
+        self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
+        self._draw = find_sampler(sampler, self.relaxation)
         self.temperature = temperature if temperature == "search" else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
         self.learning_rate, self.patience = learning_rate, patience
@@ -254,7 +256,7 @@ class SubsetExplainer:
             patience=self.patience,
             seed=self.random_state,
         )
-        loss = _training.ExplainLoss(self.k, self.sampler, self.relaxation)
+        loss = _training.ExplainLoss(self.k, self._draw)
         validate = _training.Validation(held_out, self.k)
         options = {"folder": folder, "resume": self.resume, "accelerator": self.device}
         return fit(module, loss, kept, settings, validate=validate, **options)

@@ -1,27 +1,39 @@
 """How the k items of a row are drawn in training: by relaxed subset sampling, or as in L2X."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
+from khot import _checks
 from khot.keys import gumbel_keys
 from khot.sampling import Relaxation, sample_subset
 from khot.topk import successive_softmax
 
 NAMES = ("subset", "l2x")
 
+Sampler = Callable[[Tensor, int | Tensor, float, torch.Generator | None], Tensor]
+"""``f(logits (..., n), k, temperature, generator) -> (..., n)``: a random relaxed choice of k items."""
 
-def draw(
-    sampler: str,
-    logits: Tensor,
-    k: int | Tensor,
-    temperature: float,
-    relaxation: Relaxation = successive_softmax,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """A relaxed choice (..., n) of k items by a sampler of this name."""
-    if sampler == "l2x":
-        return concrete_maximum(logits, k, temperature, generator)
-    return sample_subset(logits, k, temperature, relaxation=relaxation, generator=generator)
+
+@dataclass(frozen=True)
+class SubsetSample:
+    """Relaxed subset sampling: k items without replacement."""
+
+    relaxation: Relaxation = successive_softmax
+
+    def __call__(
+        self, logits: Tensor, k: int | Tensor, temperature: float, generator: torch.Generator | None = None
+    ) -> Tensor:
+        return sample_subset(logits, k, temperature, relaxation=self.relaxation, generator=generator)
+
+
+def find(sampler: str | Sampler, relaxation: Relaxation) -> Sampler:
+    """The sampler of a name, or the given one."""
+    if callable(sampler):
+        return sampler
+    return concrete_maximum if _checks.choice("sampler", sampler, NAMES) == "l2x" else SubsetSample(relaxation)
 
 
 def concrete_maximum(
