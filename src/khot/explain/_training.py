@@ -59,7 +59,7 @@ class Validation:
     rows: Rows = field(repr=False)
     k: int
 
-    def __call__(self, module: Explainer) -> dict[str, float]:
+    def __call__(self, module: nn.Module) -> dict[str, float]:
         device = next(module.parameters()).device
         total = 0.0
         for start in range(0, len(self.rows["codes"]), _ROWS):

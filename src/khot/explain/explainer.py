@@ -73,6 +73,8 @@ class SubsetExplainer:
         Loss on held-out rows for each temperature that was tried.
     history_ : list of dict
         Losses of every epoch.
+    seconds_ : float
+        What the trainings took, those of the search and those before a resume included.
     classes_ : int
         Outputs of the black box.
 
@@ -185,6 +187,7 @@ class SubsetExplainer:
         with place as folder:
             module, run = self._train(rows, Path(folder))
         self.history_, self.module_, self.predict_proba_ = run.history, module, predict_proba
+        self.seconds_ += sum(record["seconds"] for record in run.history)
         return self
 
     def explain(
@@ -233,12 +236,13 @@ class SubsetExplainer:
         held_out, kept = (
             {name: value[part] for name, value in rows.items()} for part in (order[:count], order[count:])
         )
-        self.search_ = {}
+        self.search_, self.seconds_ = {}, 0.0
         if self.temperature == "search":
             for value in TEMPERATURES:
                 module = self._module(trial=True)
                 run = self._fit(module, kept, held_out, value, self.search_epochs, folder / f"search-{value:g}")
                 self.search_[value] = run.best["validation"]["loss"]
+                self.seconds_ += sum(record["seconds"] for record in run.history)
             self.temperature_ = min(self.search_, key=lambda value: self.search_[value])
         else:
             self.temperature_ = float(self.temperature)

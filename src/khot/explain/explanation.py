@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from khot.errors import InvalidValueError
 from khot.explain.maskers import Masker
 from khot.explain.maskers.items import take
 
@@ -44,6 +45,15 @@ class Explanation:
             [text.strip() for text, item in self._pieces(row) if item is not None and self.chosen[row, item]]
             for row in range(len(self))
         ]
+
+    @property
+    def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What the black box says about the whole rows and about the chosen items, or an error if it was not asked."""
+        if self.full is None or self.masked is None:
+            raise InvalidValueError(
+                "the explanation has no outputs of the black box: pass predict_proba to SubsetExplainer.explain"
+            )
+        return self.full, self.masked
 
     def to_records(self) -> list[dict[str, Any]]:
         """One record for each chosen item: row, item, its text and score, and the rank of the score from 1."""

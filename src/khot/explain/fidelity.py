@@ -51,11 +51,8 @@ def post_hoc_accuracy(explanation: Explanation) -> Share:
     Share
         Of the rows, with a 95% interval.
     """
-    if explanation.full is None or explanation.masked is None:
-        raise InvalidValueError(
-            "the explanation has no outputs of the black box: pass predict_proba to SubsetExplainer.explain"
-        )
-    return Share.of(explanation.full.argmax(1) == explanation.masked.argmax(1))
+    full, masked = explanation.outputs
+    return Share.of(full.argmax(1) == masked.argmax(1))
 
 
 def post_hoc_accuracy_of(
@@ -157,12 +154,10 @@ def leakage(explanation: Explanation, folds: int = 5) -> Leakage:
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
 
-    if explanation.full is None:
-        raise InvalidValueError("the explanation has no outputs of the black box: pass predict_proba to explain")
-    labels, counts = np.unique(explanation.full.argmax(1), return_counts=True)
+    classes = explanation.outputs[0].argmax(1)
+    labels, counts = np.unique(classes, return_counts=True)
     majority = float(counts.max() / counts.sum())
     if len(labels) < 2 or counts.min() < folds:
         return Leakage(majority, majority)
-    classes = explanation.full.argmax(1)
     guesses = cross_val_predict(LogisticRegression(max_iter=1000), explanation.chosen.astype(float), classes, cv=folds)
     return Leakage(float((guesses == classes).mean()), majority)

@@ -29,21 +29,27 @@ class Masker(Protocol):
 
     def fit(self, X: Any) -> Any:  # noqa: N803
         """Learn from rows what the other methods need, and return itself."""
+        ...
 
     def encode(self, X: Any) -> Items:  # noqa: N803
         """The items of rows."""
+        ...
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The rows with all items but the chosen (n, items) removed, in the form that the black box takes."""
+        ...
 
     def pieces(self, row: Any) -> Sequence[tuple[str, int | None]]:
         """The row as text, cut in pieces: each with the number of its item, or None for what lies between items."""
+        ...
 
     def selector(self) -> nn.Module:
         """A new network from codes (b, ...) to logits (b, items)."""
+        ...
 
     def predictor(self, classes: int) -> nn.Module:
         """A new network from codes (b, ...) and a mask (b, items) to the logits (b, classes) of the classes."""
+        ...
 
 
 def take(X: Any, rows: Any) -> Any:  # noqa: N803
