@@ -10,7 +10,7 @@ import khot
 NAMES = [
     *["gumbel_keys", "reservoir_keys", "hard_topk", "successive_softmax", "neuralsort", "softsort", "capped_simplex"],
     *["sample_subset", "Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset", "nn", "datasets"],
-    "neighbors",
+    *["neighbors", "embed"],
 ]
 
 

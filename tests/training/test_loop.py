@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch import nn
 
@@ -131,11 +132,12 @@ def test_steps(tmp_path: Path):
     assert len({tuple(values.tolist()) for pair in noise for values in pair}) == 12
 
 
-@pytest.mark.parametrize("form", ["tensor", "array", "dict", "list"])
+@pytest.mark.parametrize("form", ["tensor", "array", "sparse", "dict", "list"])
 def test_forms_of_data(tmp_path: Path, form: str):
     x, y = data()
-    forms = {"tensor": x, "array": x.numpy(), "dict": {"x": x, "y": y.numpy()}, "list": [x.numpy(), y]}
-    pick = {"tensor": lambda b: b, "array": lambda b: b, "dict": lambda b: b["x"], "list": lambda b: b[0]}[form]
+    forms = {"tensor": x, "array": x.numpy(), "sparse": scipy.sparse.csr_array(x.numpy())}
+    forms |= {"dict": {"x": x, "y": y.numpy()}, "list": [x.numpy(), y]}
+    pick = {"dict": lambda b: b["x"], "list": lambda b: b[0]}.get(form, lambda b: b)
     seen = []
 
     def loss(module, batch, step):

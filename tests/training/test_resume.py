@@ -77,13 +77,14 @@ def test_crash_after_the_best_epoch(tmp_path: Path):
     assert same(whole, train(tmp_path / "run", settings=settings, resume=True))
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "momentum", "own"])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "momentum", "RMSprop", "own"])
 def test_optimizers(tmp_path: Path, name: str):
     optimizer = {
         "SGD": training.SGD(),
         "Adam": training.Adam(weight_decay=0.1),
         "momentum": training.SGD(momentum=0.9, nesterov=True),
-        "own": torch.optim.RMSprop,
+        "RMSprop": training.RMSprop(weight_decay=0.1),
+        "own": torch.optim.Adagrad,
     }[name]
     settings = problems.Settings(**{**vars(problems.SETTINGS), "optimizer": optimizer})
     whole = train(tmp_path / "whole", settings=settings)

@@ -6,12 +6,14 @@ from cyclopts import App
 
 import khot
 from khot.cli.demo import demo
+from khot.cli.embed import embed
 from khot.cli.knn import knn
 from khot.cli.reproduce import reproduce
 from khot.errors import KhotError
 
 app = App(name="khot", help="Differentiable subset sampling.", version=khot.__version__)
 app.command(demo)
+app.command(embed)
 app.command(knn)
 app.command(reproduce)
 

@@ -75,7 +75,7 @@ def fit(
         Go on with the training in the folder of --run.
     """
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors.tables import read_rows
+    from khot.tables import read_rows
 
     rows, labels = read_rows(train, label)
     model = SubsetKNNClassifier(
@@ -130,7 +130,7 @@ def predict(
         Kind of device.
     """
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors.tables import read_queries, write_csv
+    from khot.tables import read_queries, write_csv
 
     classifier = SubsetKNNClassifier.load(model, device=device)
     queries, labels = read_queries(rows, classifier.shape_[0], label)

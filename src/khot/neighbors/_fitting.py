@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from torch import nn
 
 from khot import _checks
@@ -42,16 +41,6 @@ def check_neighbors(model: Any, references: int) -> None:
             f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "
             f"but got {model.n_neighbors}: choose fewer neighbours or add rows"
         )
-
-
-def draw_seed(random_state: Any) -> int:
-    """The seed of the training."""
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError as error:
-        raise InvalidValueError(
-            f"random_state must be an int from 0 to 2^32 - 1, a RandomState or None, but got {random_state!r}: pass one"
-        ) from error
 
 
 def train(

@@ -7,24 +7,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from khot.errors import InvalidValueError
+from khot.estimators import as_array, in_one_line
 
 _DTYPES = [np.float64, np.float32, np.uint8]  # all others become the first
 
 
 def training_rows(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
     """Rows (n, d) or images (n, height, width, channels), and labels (n,)."""
-    X, y = _validated(estimator, _array(X), _array(y), reset=True)  # noqa: N806
+    X, y = _validated(estimator, as_array(X), as_array(y), reset=True)  # noqa: N806
     return _images(X), y
 
 
 def rows(estimator: Any, X: Any) -> np.ndarray:  # noqa: N803
     """Rows of the shape that the estimator was fitted to."""
-    return _like_fitted(estimator, _validated(estimator, _array(X), reset=False))
+    return _like_fitted(estimator, _validated(estimator, as_array(X), reset=False))
 
 
 def more_rows(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
     """Rows with labels, of the shape that the estimator was fitted to."""
-    X, y = _validated(estimator, _array(X), _array(y), reset=False)  # noqa: N806
+    X, y = _validated(estimator, as_array(X), as_array(y), reset=False)  # noqa: N806
     return _like_fitted(estimator, X), y
 
 
@@ -34,21 +35,8 @@ def _validated(estimator: Any, *arrays: Any, reset: bool) -> Any:
         if len(arrays) == 2:
             check_classification_targets(checked[1])
     except ValueError as error:
-        raise InvalidValueError(_in_one_line(error)) from error
+        raise InvalidValueError(in_one_line(error)) from error
     return checked
-
-
-def _in_one_line(error: ValueError) -> str:
-    """What scikit-learn found; of missing values it would go on for a page."""
-    message = str(error)
-    if "contains NaN" in message or "contains infinity" in message:
-        return f"{message.splitlines()[0].rstrip('.')}: fill in or leave out such rows"
-    return message.replace("\n", " ")
-
-
-def _array(value: Any) -> Any:
-    """Tensors as arrays; the rest is for scikit-learn to judge."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
 def _images(X: np.ndarray) -> np.ndarray:  # noqa: N803

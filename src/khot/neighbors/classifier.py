@@ -16,11 +16,12 @@ from torch import nn
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.estimators import draw_seed, find_device
 from khot.neighbors import _inputs, votes
 from khot.neighbors import _storage as storage
-from khot.neighbors._fitting import check_neighbors, check_parameters, draw_seed, train
+from khot.neighbors._fitting import check_neighbors, check_parameters, train
 from khot.neighbors.embedding import embed
-from khot.neighbors.encoders import build, find_device
+from khot.neighbors.encoders import build
 from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.neighbors.search import nearest
 from khot.sampling import Relaxation

@@ -123,13 +123,6 @@ def with_head(encoder: nn.Module, classes: int) -> nn.Module:
     return nn.Sequential(encoder, nn.Linear(encoder.features, _checks.whole_number("classes", classes, least=2)))
 
 
-def find_device(name: str) -> torch.device:
-    """The device of a name; that of "auto" is the CPU where there is no other."""
-    if name != "auto":
-        return torch.device(name)
-    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
-
-
 def build(encoder: Any, shape: tuple[int, ...]) -> nn.Module:
     """The encoder of a name for inputs (d,) or (height, width, channels), without looking at an encoder of yours."""
     if isinstance(encoder, nn.Module):

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
+from khot.distances import squared_distances
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.sampling import Relaxation, sample_subset
 from khot.topk import successive_softmax
@@ -37,10 +38,7 @@ def neighbor_logits(query_embeddings: Tensor, candidate_embeddings: Tensor, abse
             "queries and candidates must have as many features, "
             f"but got shapes {tuple(queries.shape)} and {tuple(candidates.shape)}: use one encoder for both"
         )
-    centre = candidates.detach().mean(0)  # near the origin the squares below cancel less
-    queries, candidates = queries - centre, candidates - centre
-    squares = queries.square().sum(1, keepdim=True) + candidates.square().sum(1)
-    logits = 2 * queries @ candidates.T - squares
+    logits = -squared_distances(queries, candidates)
     if absent is None:
         return logits
     if not isinstance(absent, Tensor) or absent.dtype != torch.bool:
@@ -123,7 +121,7 @@ def _matrix(name: str, value: Tensor) -> Tensor:
     tensor = _checks.float_tensor(name, value)
     if tensor.ndim != 2 or len(tensor) == 0:
         raise InvalidValueError(f"{name} must have shape (rows, features), but got {tuple(tensor.shape)}: flatten it")
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+    return tensor
 
 
 def _labels(whose: str, value: Tensor, rows: int) -> Tensor:

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,13 @@ class Section:
 
 def write_page(path: Path, title: str, introduction: str, sections: Sequence[Section]) -> None:
     """Write a page, with its pictures inside."""
+    path.write_text(render("page.html", title=title, introduction=introduction, sections=sections), encoding="utf-8")
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a template of `khot.report` with some values."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("khot.report"), autoescape=True, undefined=StrictUndefined)
     environment.filters["base64"] = lambda picture: base64.b64encode(picture.read_bytes()).decode()
-    page = environment.get_template("page.html").render(title=title, introduction=introduction, sections=sections)
-    path.write_text(page, encoding="utf-8")
+    return environment.get_template(template).render(**values)

@@ -20,7 +20,7 @@ def convert(data: Any, function: Callable[[Any], Any]) -> Any:
     return function(data)
 
 
-def parts(data: Any) -> dict[str, Tensor | np.ndarray]:
+def parts(data: Any) -> dict[str, Any]:
     """The tensors and arrays of `data` by name or number."""
     if isinstance(data, dict):
         return {str(name): part for name, part in data.items()}
@@ -31,14 +31,14 @@ def count_rows(data: Any) -> int:
     """The common length of all tensors and arrays."""
     lengths = {}
     for name, part in parts(data).items():
-        if not isinstance(part, Tensor | np.ndarray):
+        if not isinstance(part, Tensor | np.ndarray) and not _is_sparse(part):
             raise InvalidTypeError(
-                "data must be a tensor or array, or a tuple, list or dict of such, "
+                "data must be a tensor or array (a sparse one in CSR form), or a tuple, list or dict of such, "
                 f"but got {type(part).__name__} as part {name}: convert it with torch.as_tensor"
             )
         if part.ndim == 0:
             raise InvalidValueError(f"data must consist of rows, but part {name} has shape (): add an axis in front")
-        lengths[name] = len(part)
+        lengths[name] = part.shape[0]
     if len(set(lengths.values())) != 1:
         raise InvalidValueError(f"all parts of data must have as many rows, but got {lengths}: cut them to one length")
     return next(iter(lengths.values()))
@@ -72,5 +72,15 @@ class Batches:
         return convert(self.data, lambda part: _take(part, rows))
 
 
-def _take(part: Tensor | np.ndarray, rows: Tensor) -> Tensor:
-    return part[rows.to(part.device)] if isinstance(part, Tensor) else torch.from_numpy(part[rows.numpy()])
+def _take(part: Any, rows: Tensor) -> Tensor:
+    return part[rows.to(part.device)] if isinstance(part, Tensor) else torch.from_numpy(take_array(part, rows.numpy()))
+
+
+def take_array(part: Any, rows: np.ndarray) -> np.ndarray:
+    """Rows of an array, or of a sparse one made dense."""
+    return part[rows].toarray() if _is_sparse(part) else part[rows]
+
+
+def _is_sparse(part: Any) -> bool:
+    """Whether it is one of scipy's sparse arrays that has rows."""
+    return getattr(part, "format", None) == "csr"

@@ -15,7 +15,7 @@ from torch import nn
 
 from khot import __version__
 from khot.errors import RunFolderError
-from khot.training._batches import parts
+from khot.training._batches import parts, take_array
 from khot.training._checkpoints import write_json
 from khot.training.settings import Settings
 
@@ -43,10 +43,10 @@ def _describe(value: Any) -> Any:
     return value if isinstance(value, int | float | str | None) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _sample(part: torch.Tensor | np.ndarray) -> str:
+def _sample(part: Any) -> str:
     """A digest of some rows, as reading all of them may take long."""
-    rows = np.unique(np.linspace(0, len(part) - 1, _ROWS_LOOKED_AT).astype(np.int64))
-    some = part[torch.from_numpy(rows)].cpu().contiguous() if isinstance(part, torch.Tensor) else part[rows]
+    rows = np.unique(np.linspace(0, part.shape[0] - 1, _ROWS_LOOKED_AT).astype(np.int64))
+    some = part[torch.from_numpy(rows)].cpu().contiguous() if isinstance(part, torch.Tensor) else take_array(part, rows)
     raw = some.view(torch.uint8).numpy() if isinstance(some, torch.Tensor) else np.ascontiguousarray(some)
     return hashlib.blake2b(raw.tobytes(), digest_size=8).hexdigest()
 

@@ -56,10 +56,11 @@ class AdamW:
 
 @dataclass(frozen=True)
 class RMSprop:
-    """RMSprop: gradients divided by the root of a running mean of their squares."""
+    """Gradients divided by the root of a running mean of their squares; `decay` is that of the mean."""
 
-    smoothing: float = 0.9
+    decay: float = 0.9
     epsilon: float = 1e-7
+    weight_decay: float = 0.0
 
     def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.RMSprop(parameters, _NO_RATE_YET, self.smoothing, self.epsilon)
+        return torch.optim.RMSprop(parameters, _NO_RATE_YET, self.decay, self.epsilon, self.weight_decay)

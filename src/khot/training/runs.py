@@ -72,8 +72,9 @@ def fit(
     loss : callable
         ``loss(module, batch, step) -> ()``, the mean over the rows of the batch, where `step` is a `Step`. Call the
         module itself rather than its methods, as only then precision and processes are taken care of.
-    data : Tensor, ndarray, or a tuple, list or dict of them
-        Rows (n, ...). `batch` has the same form, with some of the rows, as tensors on the device.
+    data : Tensor, ndarray, sparse CSR array, or a tuple, list or dict of them
+        Rows (n, ...); a memory-mapped array stays on disk. `batch` has the same form, with some of the rows, as dense
+        tensors on the device.
     settings : Settings, optional
         How to train.
     validate : callable, optional

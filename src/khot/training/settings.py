@@ -29,7 +29,7 @@ class Settings:
         A number, or a function of the step (counted from 0) such as `Cosine`, `OneCycle` and `WarmUp`, or those of
         `khot.schedules`.
     optimizer : callable
-        Parameters to optimizer: `SGD`, `Adam`, `AdamW`, or a function.
+        Parameters to optimizer: `SGD`, `Adam`, `AdamW`, `RMSprop`, or a function.
     temperature : float or callable
         What the loss finds in `step.temperature`: a number, or a function of the step such as those of
         `khot.schedules`.

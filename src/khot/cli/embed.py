@@ -1,0 +1,131 @@
+"""`khot embed ...`: learn a map of the rows of a file, and find new rows on it."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from khot.cli.numbers import WholeNumber
+
+embed = App(name="embed", help="Embed rows into a few dimensions such that neighbours stay neighbours.")
+
+
+@embed.command
+def fit(
+    rows: Path,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    dimensions: Annotated[WholeNumber, Parameter(name=["--dimensions", "-d"])] = 2,
+    labels: str | None = None,
+    method: Literal["subset", "tsne"] = "subset",
+    perplexity: float = 30.0,
+    scale: Literal["auto", "raw"] = "auto",
+    encoder: Literal["small", "large"] = "small",
+    pretrain: bool = True,
+    epochs: WholeNumber = 200,
+    batch_size: WholeNumber | None = None,
+    learning_rate: float = 1e-3,
+    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
+    devices: WholeNumber = 1,
+    seed: WholeNumber = 0,
+    run: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Train an encoder, save it, and draw the map.
+
+    Parameters
+    ----------
+    rows
+        A CSV, NPY or Parquet file of numbers, or an NPZ file with an array X, and perhaps labels y. An NPY file may be
+        larger than the memory.
+    out
+        Folder for the encoder, the points (points.npy) and, of two dimensions, the map (map.png, map.html).
+    dimensions
+        Dimensions of the embedding.
+    labels
+        Labels to colour the map by, which the training does not see: a file (NPY, NPZ with an array y, or CSV or
+        Parquet with one column), or the name of a column of the rows.
+    method
+        subset for SubsetSNE, tsne for parametric t-SNE.
+    perplexity
+        In a way the number of neighbours that count.
+    scale
+        auto if the units of the rows are no matter, raw to take them as they are, such as pixels between 0 and 1.
+    encoder
+        Size of the network.
+    pretrain
+        Train the layers one by one first.
+    epochs
+        Passes over the data.
+    batch_size
+        Rows of a training step; by default a tenth of the rows, but from 100 to 1000.
+    learning_rate
+        Rate of Adam.
+    device
+        Kind of device.
+    devices
+        Number of processes to train with.
+    seed
+        Seed of all that is random.
+    run
+        Folder to keep the training in, so that it can be resumed.
+    resume
+        Go on with the training in the folder of --run.
+    """
+    from khot.embed import ParametricTSNE, SubsetSNE
+    from khot.report.maps import write_map
+    from khot.tables import read_labelled
+
+    table, colours = read_labelled(rows, labels)
+    options = {
+        "perplexity": perplexity,
+        "scale": scale,
+        "encoder": encoder,
+        "pretrain": pretrain,
+        "max_epochs": epochs,
+        "batch_size": batch_size or min(1000, max(100, len(table) // 10)),
+        "learning_rate": learning_rate,
+        "device": device,
+        "devices": devices,
+        "random_state": seed,
+        "verbose": True,
+        "folder": run,
+        "resume": resume,
+    }
+    model = (SubsetSNE if method == "subset" else ParametricTSNE)(dimensions, **options).fit(table)
+    model.save(out)
+    for path in write_map(out, model.transform(table), colours, f"{rows.name}: {len(table):,} rows"):
+        print(f"wrote {path}")
+
+
+@embed.command
+def transform(
+    model: Path,
+    rows: Path,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    labels: str | None = None,
+    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
+) -> None:
+    """Embed rows with an encoder that was trained.
+
+    Parameters
+    ----------
+    model
+        Folder that `khot embed fit` wrote.
+    rows
+        A file as for `khot embed fit`.
+    out
+        NPY or CSV file for the points.
+    labels
+        Name of a column of labels, to be left out.
+    device
+        Kind of device.
+    """
+    from khot.embed import load
+    from khot.tables import read_matrix, write_points
+
+    embedding = load(model, device=device)
+    points = embedding.transform(read_matrix(rows, labels)[0])
+    write_points(out, points, list(embedding.get_feature_names_out()))
+    print(f"wrote {out}")

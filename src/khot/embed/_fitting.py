@@ -1,0 +1,72 @@
+"""From the parameters of an embedding to a training, or an error that says what is wrong with them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from khot import _checks
+from khot.embed import _rows
+from khot.embed._pretraining import pretrain
+from khot.embed._training import BatchLoss, FixedLoss
+from khot.errors import InvalidValueError
+from khot.training import Adam, Run, Settings, fit
+
+
+def check_parameters(model: Any, rows: int) -> int:
+    """Refuse parameters that `khot.training` would not, or not by their names; the rows of a batch."""
+    for name in ("n_components", "batch_size", "max_epochs", "devices"):
+        _checks.whole_number(name, getattr(model, name), least=1)
+    _checks.choice("scale", model.scale, _rows.SCALES)
+    if model.pretrain:
+        _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
+    if model.resume and model.folder is None:
+        raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
+    batch = max(min(model.batch_size, rows) // model.devices, 1) * model.devices
+    if batch < 2:
+        raise InvalidValueError(f"batch_size must be at least 2, but got {model.batch_size}: neighbours are pairs")
+    return batch
+
+
+def check_perplexity(perplexity: Any, batch: int) -> None:
+    """Refuse more neighbours than a batch has."""
+    if not 1 <= _checks.positive("perplexity", perplexity) <= batch - 1:
+        raise InvalidValueError(
+            f"perplexity must lie between 1 and {batch - 1}, one less than the rows of a batch, "
+            f"but got {perplexity}: choose one within that range, or larger batches"
+        )
+
+
+def train(
+    model: Any,
+    module: nn.Module,
+    X: Any,  # noqa: N803
+    shift: _rows.Shift,
+    objective: Any,
+    batch: int,
+    seed: int,
+    folder: Path,
+) -> Run:
+    """Train the encoder `module` with the parameters of the estimator `model`."""
+    options = {"resume": model.resume, "accelerator": model.device, "devices": model.devices}
+    if model.pretrain:
+        pretrain(module, X, shift, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
+    per_epoch, temperature = X.shape[0] // batch, getattr(model, "temperature", 1.0)
+    validation = None
+    if callable(temperature):  # the losses of different temperatures do not compare
+        some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
+        last: Any = temperature(model.max_epochs * per_epoch - 1)
+        validation = FixedLoss(objective, shift(torch.tensor(_rows.dense(X[some]))), last, seed)
+    settings = Settings(
+        epochs=model.max_epochs,
+        batch_size=batch,
+        learning_rate=model.learning_rate,
+        optimizer=Adam() if model.optimizer is None else model.optimizer,
+        temperature=temperature,  # pyright: ignore[reportArgumentType]
+        monitor=None if validation is None else "loss",
+        seed=seed,
+    )
+    loss = BatchLoss(objective, shift, seed, per_epoch, bool(model.verbose))
+    return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)

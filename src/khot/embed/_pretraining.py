@@ -1,0 +1,54 @@
+"""Layer by layer, an encoder learns to keep what a linear decoder needs to restore its input."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from khot.embed._rows import Shift
+from khot.embed.encoders import output, split_layers
+from khot.training import RMSprop, Settings, Step, fit
+from khot.training.steps import key
+
+_RATE = 1e-3
+
+
+@dataclass(frozen=True)
+class _Restoration:
+    """The mean squared error of restored rows."""
+
+    shift: Shift = field(repr=False)
+
+    def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
+        rows = self.shift(batch)
+        return nn.functional.mse_loss(module(rows), rows)
+
+
+def pretrain(
+    module: nn.Module,
+    X: Any,  # noqa: N803
+    shift: Shift,
+    epochs: int,
+    batch_size: int,
+    seed: int,
+    folder: Path,
+    **options: Any,
+) -> None:
+    """Train layers 1..l of a sequence and a fresh linear decoder, for l = 1, 2, ...; `options` are those of `fit`."""
+    layers = split_layers(module)
+    for count in range(1, len(layers) + 1):
+        encoder = nn.Sequential(*layers[:count])
+        with torch.random.fork_rng([]):
+            torch.manual_seed(key(seed, "decoder", count))
+            decoder = nn.Linear(output(encoder, X.shape[1]).flatten(1).shape[1], X.shape[1])
+        network = nn.Sequential(encoder, nn.Flatten(), decoder)
+        settings = Settings(
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=_RATE,
+            optimizer=RMSprop(),
+            seed=key(seed, "layer", count),
+        )
+        fit(network, _Restoration(shift), X, settings, folder=folder / f"layer-{count}", **options)

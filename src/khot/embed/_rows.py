@@ -1,0 +1,91 @@
+"""Whatever rows come in, dense or sparse, in memory or on disk, an encoder gets float32 rows, a few at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+from torch import Tensor, nn
+
+from khot.errors import InvalidValueError
+from khot.estimators import as_array, in_one_line
+
+_MEMORY = 2**24  # bytes of float64 rows looked at together
+_ROWS = 1024  # embedded together
+_DTYPES = [np.dtype(kind) for kind in "?bBhHiIlLqQefd"]  # that torch takes, too
+SCALES = ("auto", "raw")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Rows minus a mean, divided by one number for all columns: what is near stays near."""
+
+    mean: NDArray[np.float64]
+    scale: float
+
+    def __call__(self, raw: Tensor) -> Tensor:
+        """float32 rows."""
+        dtype = torch.float64 if raw.dtype == torch.float64 else torch.float32
+        mean = torch.as_tensor(self.mean, dtype=dtype, device=raw.device)
+        return ((raw.to(dtype) - mean) / self.scale).float()
+
+
+def checked(estimator: Any, X: Any, reset: bool) -> Any:  # noqa: N803
+    """Rows (n, d), a CSR matrix if they are sparse; a memory-mapped array stays where it is."""
+    try:
+        X = validate_data(  # noqa: N806
+            estimator,
+            as_array(X),
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite=False,  # pyright: ignore[reportArgumentType]
+            ensure_min_samples=2 if reset else 1,
+        )
+    except ValueError as error:
+        raise InvalidValueError(in_one_line(error)) from error
+    if X.dtype not in _DTYPES:
+        X = X.astype(np.float64)  # noqa: N806
+    for piece in pieces(X):
+        if not np.isfinite(piece).all():
+            what = "NaN" if np.isnan(piece).any() else "infinity"
+            raise InvalidValueError(f"Input X contains {what}: fill in or leave out such rows")
+    return X
+
+
+def pieces(X: Any, rows: int | None = None) -> Iterator[np.ndarray]:  # noqa: N803
+    """The rows, some at a time, as dense arrays."""
+    size = rows or max(1, _MEMORY // (8 * X.shape[1]))
+    for start in range(0, X.shape[0], size):
+        yield dense(X[start : start + size])
+
+
+def dense(X: Any) -> np.ndarray:  # noqa: N803
+    """Sparse rows as an array, others as they are."""
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+def learn_shift(X: Any, scale: str) -> Shift:  # noqa: N803
+    """The mean and the root mean square distance from it in a column, or with "raw" nothing of it."""
+    n, d = X.shape
+    if scale == "raw":
+        return Shift(np.zeros(d), 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.asarray(sum(piece.sum(0, dtype=np.float64) for piece in pieces(X)) / n)
+        square = float(sum(np.square(piece - mean).sum() for piece in pieces(X))) / (n * d)
+    if not np.isfinite(square):
+        raise InvalidValueError(f"X must have values whose squares do not overflow, but got {abs(X).max()}: scale it")
+    return Shift(mean, float(np.sqrt(square)) or 1.0)
+
+
+def embed(module: nn.Module, X: Any, shift: Shift, device: torch.device) -> NDArray[np.float32]:  # noqa: N803
+    """What an encoder makes of rows."""
+    module.eval()
+    made = []
+    with torch.no_grad():
+        for piece in pieces(X, _ROWS):
+            made.append(module(shift(torch.tensor(piece)).to(device)).float().cpu().numpy())
+    return np.concatenate(made)

@@ -1,0 +1,45 @@
+"""What a fitted embedding has to store beside its encoder, and back."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from khot.embed._rows import Shift
+from khot.embed.encoders import build
+from khot.errors import ModelFileError
+from khot.estimators import find_device
+from khot.storage import read_model, read_numbers, write_model
+
+KIND = "embedding"
+BESIDE = ("points.npy", "map.png", "map.html")  # that the command line writes into the same folder
+
+
+def write(folder: Path, model: Any) -> None:
+    """Write a fitted embedding."""
+    numbers = {"estimator": type(model).__name__}
+    numbers |= {"features": model.n_features_in_, "components": model._n_features_out}
+    tensors = {
+        "mean": torch.from_numpy(model.shift_.mean),
+        "scale": torch.tensor(model.shift_.scale, dtype=torch.float64),
+    }
+    write_model(folder, KIND, model, numbers, tensors, BESIDE)
+
+
+def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
+    """Make an unfitted embedding the one that was written."""
+    kind = read_numbers(folder, KIND).get("estimator")
+    if kind != type(model).__name__:
+        raise ModelFileError(f"{folder} holds a {kind}, not a {type(model).__name__}: load it with khot.embed.load")
+
+    def restore(numbers: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        model.n_features_in_, model._n_features_out = numbers["features"], numbers["components"]
+        model.shift_ = Shift(tensors["mean"].numpy(), tensors["scale"].item())
+
+    def make(name: str) -> nn.Module:
+        return build(name, model.n_features_in_, model._n_features_out)
+
+    read_model(folder, KIND, model, restore, make, encoder)
+    model.encoder_ = model.encoder_.to(find_device(model.device))
+    return model

@@ -1,0 +1,87 @@
+"""What the training of an embedding computes in a step, and at the end of an epoch."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from khot.embed._rows import Shift
+from khot.embed.logits import input_logits
+from khot.embed.losses import subset_sne_loss, tsne_loss
+from khot.training import Step, gather_with_grad
+from khot.training.steps import key
+
+
+@dataclass(frozen=True)
+class SubsetObjective:
+    """The loss of `SubsetSNE`; without a perplexity on raw distances."""
+
+    k: int
+    perplexity: float | None
+    bias: float
+    noise: str
+    samples: int
+
+    def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
+        logits = input_logits(rows, self.perplexity)
+        options = {"bias": self.bias, "noise": self.noise, "samples": self.samples, "generator": generator}
+        return subset_sne_loss(logits, embeddings, self.k, temperature, **options)
+
+
+@dataclass(frozen=True)
+class StudentObjective:
+    """The loss of `ParametricTSNE`."""
+
+    perplexity: float
+    alpha: float
+
+    def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
+        return tsne_loss(input_logits(rows, self.perplexity), embeddings, self.alpha)
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """An objective of the rows of a batch, those of all processes together.
+
+    The noise follows from the seed and the number of the step, so that any number of processes computes the same.
+    """
+
+    objective: Any
+    shift: Shift = field(repr=False)
+    seed: int
+    steps_per_epoch: int = field(repr=False)
+    verbose: bool = field(repr=False)
+
+    def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
+        rows = self.shift(batch)
+        embeddings = module(rows)
+        size = 4 * embeddings.float().square().sum()  # no squared distance is larger
+        if not bool(size.isfinite()):
+            return size * torch.nan  # for the training to say that it diverged
+        generator = torch.Generator(rows.device).manual_seed(key(self.seed, "neighbors", step.number))
+        loss = self.objective(gather_with_grad(rows), gather_with_grad(embeddings), step.temperature, generator)
+        if self.verbose and (step.number + 1) % self.steps_per_epoch == 0 and _first_process():
+            print(f"epoch {step.epoch + 1}: loss {loss.item():.4f}", flush=True)
+        return loss
+
+
+@dataclass(frozen=True)
+class FixedLoss:
+    """The objective of some training rows at one temperature with one noise, to compare epochs of a schedule."""
+
+    objective: Any
+    rows: Tensor = field(repr=False)
+    temperature: float
+    seed: int
+
+    def __call__(self, module: nn.Module) -> dict[str, float]:
+        device = next(module.parameters()).device
+        rows = self.rows.to(device)
+        generator = torch.Generator(device).manual_seed(key(self.seed, "fixed"))
+        return {"loss": float(self.objective(rows, module(rows), self.temperature, generator))}
+
+
+def _first_process() -> bool:
+    return not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0

@@ -1,0 +1,122 @@
+"""From rows to log-weights of their neighbours: the nearer, the heavier."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from khot import _checks
+from khot.distances import squared_distances
+from khot.errors import InvalidValueError
+
+_STEPS = 100  # of the search, far more than it takes
+_LARGEST = 50.0  # logarithm of a precision
+_LONGEST = 2.0  # step of such a logarithm
+_FLAT = 1e-10  # slope that leads nowhere
+
+
+def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
+    """Log-weights of all rows as neighbours of each row, in the input space.
+
+    Without a perplexity they are ``-|x_i - x_j|²``, the paper's. With one they are ``-b_i |x_i - x_j|²`` up to a
+    constant of row i, and the precision b_i is such that the neighbour of row i, drawn with these log-weights, has this
+    perplexity: the exponential of the entropy, in a way the number of neighbours that count.
+
+    Parameters
+    ----------
+    rows : Tensor, shape (n, d)
+        At least two.
+    perplexity : float, optional
+        Between 1 and n - 1.
+
+    Returns
+    -------
+    Tensor, shape (n, n)
+        At least in float32, without a gradient; -inf on the diagonal, as no row is its own neighbour.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For rows that are not finite or fewer than two, and for a perplexity that cannot be.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rows = torch.tensor([[0.0], [1.0], [3.0]])
+    >>> input_logits(rows)
+    tensor([[-inf, -1., -9.],
+            [-1., -inf, -4.],
+            [-9., -4., -inf]])
+    >>> weights = input_logits(rows, perplexity=1.5).softmax(1)
+    >>> torch.special.entr(weights).sum(1).exp()
+    tensor([1.5000, 1.5000, 1.5000])
+
+    Notes
+    -----
+    The perplexity is exact to about 1e-5, by Newton steps inside a shrinking bracket for all rows at once. A row with
+    more equally near neighbours than the perplexity gets weights on these alone, and its perplexity is their number.
+    """
+    rows = points("rows", rows).detach()
+    distances = squared_distances(rows, rows).clamp_min(0)
+    if not bool(distances.isfinite().all()):
+        raise InvalidValueError("rows must be finite and have finite distances, but got some that have not: scale them")
+    itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+    if perplexity is None:
+        return (-distances).masked_fill(itself, -torch.inf)
+    if not 1 <= _checks.positive("perplexity", perplexity) <= len(rows) - 1:
+        raise InvalidValueError(
+            f"perplexity must lie between 1 and the number of possible neighbours, {len(rows) - 1}, "
+            f"but got {perplexity}: choose one within that range, or larger batches"
+        )
+    return _calibrated(distances, itself, perplexity)
+
+
+def embedding_logits(embeddings: Tensor) -> Tensor:
+    """``-|h_i - h_j|²``, -inf on the diagonal, with a gradient."""
+    itself = torch.eye(len(embeddings), dtype=torch.bool, device=embeddings.device)
+    return (-squared_distances(embeddings, embeddings)).masked_fill(itself, -torch.inf)
+
+
+def points(name: str, value: Tensor) -> Tensor:
+    """A floating-point tensor of at least two rows."""
+    tensor = _checks.float_tensor(name, value)
+    if tensor.ndim != 2 or len(tensor) < 2:
+        raise InvalidValueError(
+            f"{name} must have shape (n, d) with at least two rows, but got {tuple(tensor.shape)}: pass a batch of rows"
+        )
+    return tensor
+
+
+def _calibrated(distances: Tensor, itself: Tensor, perplexity: float) -> Tensor:
+    distances = distances - distances.masked_fill(itself, torch.inf).amin(1, keepdim=True)
+    typical = distances.masked_fill(itself, 0).mean(1, keepdim=True)
+    distances = distances / torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
+    precisions = _precisions(distances.float(), typical.new_zeros(len(typical)).float(), perplexity, 1e-3)
+    if distances.device.type != "mps":  # which has no float64
+        precisions = _precisions(distances.double(), precisions.double(), perplexity, 1e-8)
+    scaled = distances * precisions.exp().to(distances.dtype)[:, None]
+    return (-scaled).masked_fill(itself, -torch.inf)
+
+
+def _precisions(distances: Tensor, at: Tensor, perplexity: float, tolerance: float) -> Tensor:
+    """Logarithms (n,) of the precisions at which neighbours have the perplexity to a relative tolerance; `at` first."""
+    squares = distances.square()
+    low, high = torch.full_like(at, -_LARGEST), torch.full_like(at, _LARGEST)
+    for _ in range(_STEPS):
+        weights = (distances * -at.exp()[:, None]).exp_().fill_diagonal_(0)
+        total, mean, square = (_row_sums(weights, part) for part in (None, distances, squares))
+        mean, square = mean / total * at.exp(), square / total * at.exp().square()
+        slope = square - mean.square()
+        excess = total.log() + mean - math.log(perplexity)  # of the entropy, which falls with the precision
+        done = (excess.abs() <= tolerance) | (at > _LARGEST - 1)
+        if bool(done.all()):
+            break
+        low, high = torch.where(excess > 0, at, low), torch.where(excess > 0, high, at)
+        step = at + (excess / slope.clamp_min(_FLAT)).clamp(-_LONGEST, _LONGEST)
+        step = torch.where((step > low) & (step < high), step, (low + high) / 2)
+        at = torch.where(done, at, step)
+    return at
+
+
+def _row_sums(weights: Tensor, values: Tensor | None) -> Tensor:
+    return weights.sum(1) if values is None else torch.linalg.vecdot(weights, values)

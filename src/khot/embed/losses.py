@@ -1,0 +1,175 @@
+"""The losses of neighbour embeddings, for training loops of your own."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from khot import _checks
+from khot.distances import squared_distances
+from khot.embed.logits import embedding_logits, points
+from khot.errors import InvalidValueError
+from khot.keys import gumbel_keys, perturbed
+from khot.topk import successive_softmax_at
+
+NOISES = ("both", "input")
+
+
+def subset_sne_loss(
+    logits: Tensor,
+    embeddings: Tensor,
+    k: int = 1,
+    temperature: float = 0.1,
+    *,
+    bias: float = 1e-8,
+    noise: str = "both",
+    samples: int = 1,
+    reversed_noise: bool = False,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """How unlikely the neighbours in the input space are in the embedding.
+
+    Each point i draws a sequence of k neighbours without replacement, with log-weights `logits`, and a relaxed one, a,
+    with log-weights ``-|h_i - h_j|²``. The loss is the mean over i of ``sum_j exp(1 - j) * -log(a_j[j-th neighbour] +
+    bias)``.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (n, n)
+        Log-weights of neighbours in the input space, -inf on the diagonal: `input_logits`.
+    embeddings : Tensor, shape (n, d)
+        The points h_i.
+    k : int
+        Neighbours, 1 <= k <= n - 1.
+    temperature : float
+        Of the successive softmax that relaxes the sequence in the embedding.
+    bias : float
+        Bounds the loss and its gradient where a neighbour has next to no weight. 0 is possible for k = 1 alone.
+    noise : {"both", "input"}
+        Whether the embedding has noise too, or its relaxed sequence is that of the log-weights themselves.
+    samples : int
+        Independent draws of the noise whose losses are averaged.
+    reversed_noise : bool
+        An experiment: noise of the wrong sign, log(-log u), in both spaces, as in code that was published in 2019. The
+        sequences then are no samples without replacement.
+    generator : torch.Generator, optional
+        Source of the noise.
+
+    Returns
+    -------
+    Tensor, shape ()
+        With a gradient in the embeddings.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For shapes that do not fit together, NaN, or arguments out of range.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from khot.embed import input_logits
+    >>> rows = torch.tensor([[0.0, 0.0], [1.0, 0.0], [50.0, 0.0], [51.0, 0.0]])
+    >>> logits = input_logits(rows)
+    >>> subset_sne_loss(logits, rows[:, :1])    # the embedding has the same neighbours
+    tensor(-0.)
+    >>> subset_sne_loss(logits, rows[[0, 2, 1, 3], :1])
+    tensor(18.4207)
+
+    References
+    ----------
+    Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Section 4.3.
+    """
+    points("embeddings", embeddings)
+    _check_pairs(logits, len(embeddings))
+    _check_neighbors(k, len(embeddings))
+    _checks.choice("noise", noise, NOISES)
+    shape = (_checks.whole_number("samples", samples, least=1), *logits.shape)
+    chosen = _keys(logits.detach(), shape, generator, reversed_noise).topk(k).indices
+    relaxed = embedding_logits(embeddings)
+    keys = relaxed.expand(shape) if noise == "input" else _keys(relaxed, shape, generator, reversed_noise)
+    if _checks.not_negative("bias", bias) == 0:
+        return _without_bias(keys, k, _checks.positive("temperature", temperature), chosen)
+    entries = successive_softmax_at(keys, k, temperature, chosen)
+    weights = torch.exp(-torch.arange(k, dtype=entries.dtype, device=entries.device))
+    return -((entries + bias).log() @ weights).mean()
+
+
+def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
+    """The divergence of pairs of neighbours in the embedding from those in the input space.
+
+    With p_j|i the softmax of row i of `logits` and ``p_ij = (p_j|i + p_i|j) / 2n``, and q_ij, for i ≠ j, proportional
+    to the Student-t density ``(1 + |h_i - h_j|² / alpha) ** (-(alpha + 1) / 2)``, it is ``sum_ij p_ij log(p_ij /
+    q_ij)``.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (n, n)
+        Log-weights of neighbours in the input space, -inf on the diagonal: `input_logits` with a perplexity.
+    embeddings : Tensor, shape (n, d)
+        The points h_i.
+    alpha : float
+        Degrees of freedom: the fewer, the farther apart are points that are not neighbours.
+
+    Returns
+    -------
+    Tensor, shape ()
+        Not negative, with a gradient in the embeddings.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For shapes that do not fit together, NaN, or arguments out of range.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from khot.embed import input_logits
+    >>> rows = torch.tensor([[0.0, 0.0], [1.0, 0.0], [50.0, 0.0], [51.0, 0.0]])
+    >>> logits = input_logits(rows, perplexity=1.1)
+    >>> right, wrong = (tsne_loss(logits, rows[order, :1]) for order in ([0, 1, 2, 3], [0, 2, 1, 3]))
+    >>> bool(right < wrong)
+    True
+
+    References
+    ----------
+    van der Maaten, "Learning a parametric embedding by preserving local structure", AISTATS 2009.
+    """
+    points("embeddings", embeddings)
+    _check_pairs(logits, len(embeddings))
+    alpha = _checks.positive("alpha", alpha)
+    given = logits.detach().softmax(1)
+    pairs = (given + given.T) / (2 * len(given))
+    itself = torch.eye(len(pairs), dtype=torch.bool, device=pairs.device)
+    likely = -(alpha + 1) / 2 * torch.log1p(squared_distances(embeddings, embeddings).clamp_min(0) / alpha)
+    total = likely.masked_fill(itself, -torch.inf).flatten().logsumexp(0)
+    return torch.special.xlogy(pairs, pairs).sum() - (pairs * likely).sum() + total
+
+
+def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | None, reversed_noise: bool) -> Tensor:
+    if not reversed_noise:
+        return perturbed(logits, shape, generator, centred=True)
+    largest = logits.detach().amax(-1, keepdim=True)
+    return (logits - largest).expand(shape) - gumbel_keys(logits.new_zeros(shape), generator)
+
+
+def _without_bias(keys: Tensor, k: int, temperature: float, chosen: Tensor) -> Tensor:
+    """The loss of one neighbour from the logarithms, which do not underflow."""
+    if k > 1:
+        raise InvalidValueError(f"bias can be 0 for k = 1 alone, but got k = {k}: pass a small bias such as 1e-8")
+    return -(keys / temperature).log_softmax(-1).gather(-1, chosen).mean()
+
+
+def _check_pairs(logits: Tensor, rows: int) -> None:
+    if _checks.logits(logits).shape != (rows, rows):
+        raise InvalidValueError(
+            f"logits must have one entry for each pair of embeddings, shape {(rows, rows)}, "
+            f"but got {tuple(logits.shape)}: make them of the same rows by input_logits"
+        )
+    if _checks.holds(logits.diagonal() > -math.inf):
+        raise InvalidValueError("logits must be -inf on the diagonal, as no row is its own neighbour: fill it in")
+
+
+def _check_neighbors(k: int, rows: int) -> None:
+    if _checks.whole_number("k", k, least=1) > rows - 1:
+        raise InvalidValueError(f"k must be at most n - 1 = {rows - 1}, but got {k}: choose fewer neighbours")

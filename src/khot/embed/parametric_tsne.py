@@ -1,0 +1,101 @@
+"""Parametric t-SNE, the baseline."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from khot import _checks
+from khot.embed._base import Embedding
+from khot.embed._fitting import check_perplexity
+from khot.embed._training import StudentObjective
+
+
+class ParametricTSNE(Embedding):
+    """t-SNE with an encoder, so that it embeds new rows too.
+
+    Within a batch, pairs of rows are neighbours with Gaussian probabilities in the input space, whose widths fit a
+    perplexity, and with Student-t ones in the embedding; the encoder learns to make the second like the first:
+    `tsne_loss`. The weights of the epoch with the best training loss are kept.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimensions of the embedding.
+    perplexity : float
+        In a way the number of neighbours that count; at most the rows of a batch less one.
+    alpha : float
+        Degrees of freedom of the Student-t distribution; ``n_components - 1`` is the other usual choice.
+    scale : {"auto", "raw"}
+        "auto": rows enter the encoder minus their mean, divided by their spread, one number for all columns; "raw": as
+        they are, which suits pixels between 0 and 1. Which rows are neighbours does not depend on it.
+    encoder, pretrain, pretrain_epochs
+        As in `SubsetSNE`.
+    batch_size, max_epochs, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume
+        As in `SubsetSNE`.
+
+    Attributes
+    ----------
+    encoder_, history_, n_features_in_, feature_names_in_
+        As in `SubsetSNE`.
+
+    Examples
+    --------
+    >>> import khot
+    >>> from khot.embed import ParametricTSNE
+    >>> digits = khot.datasets.load("digits")
+    >>> rows, others = (part.inputs.reshape(-1, 64) for part in (digits.train, digits.test))
+    >>> model = ParametricTSNE(batch_size=200, max_epochs=5, pretrain=False, random_state=0).fit(rows)
+    >>> model.transform(others).shape
+    (360, 2)
+
+    References
+    ----------
+    van der Maaten, "Learning a parametric embedding by preserving local structure", AISTATS 2009.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: float = 30.0,
+        alpha: float = 1.0,
+        scale: str = "auto",
+        encoder: str | nn.Module = "small",
+        pretrain: bool = True,
+        pretrain_epochs: int = 10,
+        batch_size: int = 1000,
+        max_epochs: int = 200,
+        learning_rate: Any = 1e-3,
+        optimizer: Any = None,
+        device: str = "cpu",
+        devices: int = 1,
+        random_state: Any = None,
+        verbose: bool = False,
+        folder: Path | str | None = None,
+        resume: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.alpha = alpha
+        self.scale = scale
+        self.encoder = encoder
+        self.pretrain = pretrain
+        self.pretrain_epochs = pretrain_epochs
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.device = device
+        self.devices = devices
+        self.random_state = random_state
+        self.verbose = verbose
+        self.folder = folder
+        self.resume = resume
+
+    def _check(self, batch: int) -> None:
+        check_perplexity(self.perplexity, batch)
+        _checks.positive("alpha", self.alpha)
+
+    def _objective(self) -> StudentObjective:
+        return StudentObjective(self.perplexity, self.alpha)

@@ -1,0 +1,205 @@
+"""How well an embedding keeps what is near: exact numbers in bounded memory.
+
+Of equal distances, the point with the smaller index counts as the nearer. Squared distances are computed in float64; a
+relative difference below 1e-12 is taken for a rounding error.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from khot import _checks
+from khot.errors import InvalidValueError
+from khot.estimators import as_array
+
+MEMORY = 2**28  # bytes for a table of distances
+_LOST_BITS = 2**11 - 1  # of 52, at the end of a squared distance: that far it is rounded
+_NOISE = 2.0**-46  # of the squares that a squared distance is made of: what is less is 0
+
+
+def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int = MEMORY) -> float:  # noqa: N803
+    """Whether neighbours in the embedding are neighbours in the input space.
+
+    ``1 - 2 / (n k (2n - 3k - 1)) * sum_i sum_j max(0, r(i, j) - k)`` over the k nearest j of each i in the embedding,
+    where r(i, j) is the rank of j among the neighbours of i in the input space.
+
+    Parameters
+    ----------
+    X : array, sparse array or Tensor, shape (n, d)
+        Rows in the input space.
+    embedding : array or Tensor, shape (n, e)
+        The same rows in the embedding.
+    n_neighbors : int
+        k, less than n / 2.
+    memory : int
+        Bytes to spend on tables of distances.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 1 if every neighbour is one.
+
+    Examples
+    --------
+    >>> rows = [[0.0, 0.0], [1.0, 0.0], [3.0, 0.0], [6.0, 0.0], [10.0, 0.0]]
+    >>> trustworthiness(rows, [[0.0], [1.0], [3.0], [6.0], [10.0]], 1)
+    1.0
+    >>> round(trustworthiness(rows, [[0.0], [6.0], [3.0], [1.0], [10.0]], 1), 4)
+    0.3333
+
+    Notes
+    -----
+    As `sklearn.manifold.trustworthiness`, which needs n² numbers in memory and leaves ties to chance.
+
+    References
+    ----------
+    Venna & Kaski, "Visualizing gene interaction graphs with local multidimensional scaling", 2006.
+    """
+    rows, points = _points("X", X), _points("embedding", embedding)
+    n, k = len(rows), _checks.whole_number("n_neighbors", n_neighbors, least=1)
+    if len(points) != n:
+        raise InvalidValueError(f"X and embedding must have as many rows, but got {n} and {len(points)}: pass the same")
+    if 2 * k >= n:
+        raise InvalidValueError(f"n_neighbors must be less than n / 2 = {n / 2:g}, but got {k}: choose fewer")
+    excess = 0
+    tables = zip(*(_tables(part, part, memory, itself=True) for part in (rows, points)), strict=True)
+    for here, there in tables:
+        ranks = _ranks(here, _nearest(there, k))
+        excess += int((ranks - k).clamp_min(0).sum())
+    return 1 - 2 / (n * k * (2 * n - 3 * k - 1)) * excess
+
+
+def continuity(X: Any, embedding: Any, n_neighbors: int = 12, memory: int = MEMORY) -> float:  # noqa: N803
+    """Whether neighbours in the input space are neighbours in the embedding.
+
+    Parameters
+    ----------
+    X, embedding, n_neighbors, memory
+        As for `trustworthiness`, of which this is the mirror image.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 1 if every neighbour is one.
+
+    Examples
+    --------
+    >>> rows = [[0.0, 0.0], [1.0, 0.0], [3.0, 0.0], [6.0, 0.0], [10.0, 0.0]]
+    >>> continuity(rows, [[0.0], [1.0], [3.0], [6.0], [10.0]], 1)
+    1.0
+    """
+    return trustworthiness(embedding, X, n_neighbors, memory)
+
+
+def knn_error(
+    references: Any,
+    reference_labels: Any,
+    queries: Any,
+    labels: Any,
+    n_neighbors: int = 1,
+    memory: int = MEMORY,
+) -> float:
+    """Percentage of queries to which the majority of their nearest references gives a wrong label.
+
+    Parameters
+    ----------
+    references : array or Tensor, shape (n, d)
+        Points with known labels, such as the embedding of the training rows.
+    reference_labels : array or Tensor, shape (n,)
+    queries : array or Tensor, shape (q, d)
+    labels : array or Tensor, shape (q,)
+        The right labels of the queries.
+    n_neighbors : int
+        References that vote. Of labels with equally many votes the smallest wins.
+    memory : int
+        Bytes to spend on tables of distances.
+
+    Returns
+    -------
+    float
+        From 0 to 100.
+
+    Examples
+    --------
+    >>> knn_error([[0.0], [5.0]], ["a", "b"], [[1.0], [2.0], [4.0], [9.0]], ["a", "b", "b", "b"])
+    25.0
+    """
+    known, asked = _points("references", references), _points("queries", queries)
+    given, right = _labels("references", reference_labels, len(known)), _labels("queries", labels, len(asked))
+    if known.shape[1] != asked.shape[1]:
+        raise InvalidValueError(
+            f"references and queries must have as many columns, but got {known.shape[1]} and {asked.shape[1]}: "
+            "embed both with one model"
+        )
+    if _checks.whole_number("n_neighbors", n_neighbors, least=1) > len(known):
+        raise InvalidValueError(f"n_neighbors must be at most {len(known)}, but got {n_neighbors}: choose fewer")
+    classes, numbers = np.unique(given, return_inverse=True)
+    votes = torch.from_numpy(numbers)
+    winners = [_majority(votes[_nearest(table, n_neighbors)], len(classes)) for table in _tables(asked, known, memory)]
+    return 100 * float((classes[torch.cat(winners).numpy()] != right).mean())
+
+
+def _points(name: str, value: Any) -> Tensor:
+    value = as_array(value)
+    array = np.array(value.toarray() if hasattr(value, "toarray") else value, dtype=np.float64)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InvalidValueError(f"{name} must have shape (rows, columns), but got {array.shape}: reshape it")
+    if not np.isfinite(array).all():
+        raise InvalidValueError(f"{name} must be finite, but got NaN or infinity: fill in or leave out such rows")
+    return torch.from_numpy(array)
+
+
+def _labels(whose: str, value: Any, rows: int) -> np.ndarray:
+    labels = np.asarray(as_array(value))
+    if labels.shape != (rows,):
+        raise InvalidValueError(
+            f"the labels of the {whose} must have shape ({rows},), but got {labels.shape}: pass one for each row"
+        )
+    return labels
+
+
+def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = False) -> Iterator[Tensor]:
+    """Squared distances of some queries at a time; those of a point to itself are infinite."""
+    if not bool((references == references.round()).all()):
+        # Near the origin the squares cancel less. Whole numbers are exact where they are.
+        same, centre = queries is references, references.mean(0)
+        references = references - centre
+        queries = references if same else queries - centre
+    own, size = references.square().sum(1), max(1, memory // (40 * len(references)))
+    for start in range(0, len(queries), size):
+        some = queries[start : start + size]
+        squares = own + some.square().sum(1, keepdim=True)
+        table = torch.addmm(squares, some, references.T, alpha=-2)
+        table.masked_fill_(table < _NOISE * squares, 0)
+        table = ((table.view(torch.int64) + (_LOST_BITS + 1) // 2) & ~_LOST_BITS).view(torch.float64)
+        if itself:
+            table.diagonal(start).fill_(torch.inf)
+        yield table
+
+
+def _nearest(table: Tensor, k: int) -> Tensor:
+    """The k nearest (q, k) of each row, in the order of their indices."""
+    reach = table.topk(k, largest=False).values.amax(1, keepdim=True)
+    nearer, level = table < reach, table == reach
+    spare = k - nearer.sum(1, keepdim=True)
+    taken = nearer | (level & (level.cumsum(1) <= spare))
+    return taken.nonzero()[:, 1].reshape(len(table), k)
+
+
+def _ranks(table: Tensor, chosen: Tensor) -> Tensor:
+    """Ranks (q, k), from 1, of the chosen of each row."""
+    index = torch.arange(table.shape[1])
+
+    def rank(value: Tensor, place: Tensor) -> Tensor:
+        return 1 + (table < value).sum(1) + ((table == value) & (index < place)).sum(1)
+
+    values = table.gather(1, chosen)
+    return torch.stack([rank(values[:, [j]], chosen[:, [j]]) for j in range(chosen.shape[1])], 1)
+
+
+def _majority(votes: Tensor, classes: int) -> Tensor:
+    counts = torch.zeros(len(votes), classes).scatter_add_(1, votes, torch.ones(votes.shape))
+    return (counts == counts.amax(1, keepdim=True)).int().argmax(1)

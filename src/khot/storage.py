@@ -1,0 +1,121 @@
+"""A fitted model on disk: a folder with tensors (safetensors) and numbers (JSON); nothing in it is executed."""
+
+import copy
+import json
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from khot import __version__
+from khot.errors import ModelFileError
+from khot.training._checkpoints import read_tensors, write_json, write_tensors
+
+_TENSORS, _ENCODER = "tensors.safetensors", "encoder/"
+_FORMAT = 1
+_ELSEWHERE = {"encoder", "device", "devices", "folder", "resume", "verbose"}  # about one machine or run
+
+
+def write_model(
+    folder: Path,
+    kind: str,
+    model: Any,
+    numbers: dict[str, Any],
+    tensors: dict[str, Tensor],
+    beside: Collection[str] = (),
+) -> None:
+    """Write an estimator with an encoder and these numbers and tensors as well.
+
+    `kind` is what it is called in errors, and the name of its JSON file. Files of the names in `beside` may stay there.
+    """
+    inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if (folder.exists() and not folder.is_dir()) or not inside <= {f"{kind}.json", _TENSORS, *beside}:
+        raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
+    numbers = {
+        "format": _FORMAT,
+        "khot": __version__,
+        "parameters": _plain(model.get_params(deep=False)),
+        "encoder": model.encoder if isinstance(model.encoder, str) else None,
+        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "history": model.history_,
+        **numbers,
+    }
+    weights = {_ENCODER + name: value.detach().cpu() for name, value in model.encoder_.state_dict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in (weights | tensors).items()})
+    write_json(folder / f"{kind}.json", numbers)
+
+
+def read_numbers(folder: Path, kind: str) -> dict[str, Any]:
+    """The numbers of a model."""
+    path = folder / f"{kind}.json"
+    if not path.is_file():
+        raise ModelFileError(f"{folder} is not the folder of {_a(kind)}: pass the folder that it was saved to")
+    try:
+        numbers = json.loads(path.read_text(encoding="utf-8"))
+        if numbers["format"] != _FORMAT:
+            raise ValueError(f"format {numbers['format']}, of another version of khot")
+    except Exception as error:
+        raise _damaged(folder, error) from error
+    return numbers
+
+
+def read_model(
+    folder: Path,
+    kind: str,
+    model: Any,
+    restore: Callable[[dict[str, Any], dict[str, Tensor]], None],
+    build: Callable[[str], nn.Module],
+    encoder: nn.Module | None,
+) -> None:
+    """Make an unfitted estimator the one that was written.
+
+    `restore` gets the numbers and tensors, then `build` the name of the encoder, if it is one of khot's; if it is not,
+    `encoder` is one of the same make.
+    """
+    numbers = read_numbers(folder, kind)
+    try:
+        tensors = read_tensors(folder / _TENSORS)
+        model.set_params(**numbers["parameters"])
+        model.history_ = numbers["history"]
+        if numbers["feature_names"]:
+            model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)
+        restore(numbers, tensors)
+    except Exception as error:  # safetensors has errors of its own
+        raise _damaged(folder, error) from error
+    weights = {name.removeprefix(_ENCODER): part for name, part in tensors.items() if name.startswith(_ENCODER)}
+    model.encoder_ = _with_weights(folder, _encoder(folder, numbers["encoder"], build, encoder), weights)
+    model.encoder = numbers["encoder"] or encoder
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _damaged(folder: Path, error: Exception) -> ModelFileError:
+    return ModelFileError(f"{folder} cannot be read ({type(error).__name__}: {error}): save it anew")
+
+
+def _encoder(folder: Path, name: str | None, build: Callable[[str], nn.Module], given: nn.Module | None) -> nn.Module:
+    if name is None and given is None:
+        raise ModelFileError(f"{folder} was saved with an encoder of your own: pass such a module as encoder")
+    if name is not None and given is not None:
+        raise ModelFileError(f"{folder} was saved with the encoder {name!r}: do not pass another one")
+    return build(name) if name is not None else copy.deepcopy(given)  # pyright: ignore[reportReturnType]
+
+
+def _with_weights(folder: Path, module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(f"encoder does not fit the weights in {folder} ({error}): pass the same make") from error
+    return module.eval()
+
+
+def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The numbers and words among the parameters that are not about one machine or run."""
+    kinds = (bool, int, float, str, np.integer, np.floating)
+    values = {name: value for name, value in parameters.items() if name not in _ELSEWHERE and isinstance(value, kinds)}
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}

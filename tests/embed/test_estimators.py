@@ -1,0 +1,271 @@
+"""The embeddings learn, take all kinds of rows, and say what is wrong with their input."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+import khot
+from khot.embed import ParametricTSNE, SigmoidNet, SubsetSNE, quality
+from khot.embed._pretraining import pretrain
+from khot.embed._rows import Shift
+from khot.errors import DivergedError, KhotError
+from khot.schedules import Exponential
+from khot.training import SGD, Cosine
+from tests.embed.problems import BOTH, clouds, quick, tiny
+
+DIGITS = khot.datasets.load("digits")
+PIXELS, TEST_PIXELS = (part.inputs.reshape(-1, 64) for part in (DIGITS.train, DIGITS.test))
+
+
+def centred(points: np.ndarray) -> np.ndarray:
+    """Losses do not depend on where the points are as a whole, so that rounding errors alone move them there."""
+    return points - points.mean(0)
+
+
+@pytest.mark.parametrize(("kind", "least"), [(SubsetSNE, 0.82), (ParametricTSNE, 0.88)])
+def test_learns_to_embed_new_digits(kind, least):
+    model = kind(batch_size=150, max_epochs=15, pretrain_epochs=3, random_state=0).fit(PIXELS)
+    points = model.transform(TEST_PIXELS)
+    assert points.dtype == np.float32
+    assert quality.trustworthiness(TEST_PIXELS, points) > least
+    untrained = kind(batch_size=150, max_epochs=1, learning_rate=0.0, pretrain=False, random_state=0).fit(PIXELS)
+    assert quality.trustworthiness(TEST_PIXELS, untrained.transform(TEST_PIXELS)) < least - 0.05
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_neighbors": 4},
+        {"temperature": Exponential(1.0, 0.1, steps=60)},
+        {"noise": "input", "samples": 2},
+        {"bias": 0.0},
+        {"scale": "raw"},
+        {"optimizer": SGD(momentum=0.9), "learning_rate": Cosine(0.01, steps=60)},
+        {"pretrain": True, "pretrain_epochs": 3},
+        {"n_components": 3, "encoder": tiny(3)},
+    ],
+)
+def test_options(options):
+    X, y = clouds()  # noqa: N806
+    model = quick(**{"max_epochs": 20, "learning_rate": 0.02, "temperature": 0.5, **options}).fit(X)
+    others, labels = clouds(seed=1)
+    assert quality.knn_error(model.transform(X), y, model.transform(others), labels) < 10
+    assert model.transform(others).shape == (90, options.get("n_components", 2))
+
+
+def test_the_best_epoch_is_kept():
+    """Of the training loss; rates so large that the last epochs are not the best."""
+    X, _ = clouds()  # noqa: N806
+    rates = lambda step: 0.02 if step < 30 else 3.0  # noqa: E731
+    model = quick(ParametricTSNE, max_epochs=15, learning_rate=rates).fit(X)
+    losses = [record["loss"] for record in model.history_]
+    best = int(np.argmin(losses))
+    assert best < 12
+    short = quick(ParametricTSNE, max_epochs=best + 1, learning_rate=rates).fit(X)
+    assert np.array_equal(model.transform(X), short.transform(X))
+
+
+def test_under_a_schedule_epochs_are_compared_at_the_last_temperature():
+    X, _ = clouds()  # noqa: N806
+    model = quick(temperature=Exponential(2.0, 0.1, steps=9), max_epochs=3).fit(X)
+    assert all(record["validation"]["loss"] > 0 for record in model.history_)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_seed_fixes_the_result(kind):
+    X, _ = clouds()  # noqa: N806
+    one, two, other = (quick(kind, random_state=seed, pretrain=True).fit(X).transform(X) for seed in (1, 1, 2))
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_sparse_and_dense_rows_are_alike(kind):
+    X = np.round(clouds()[0])  # noqa: N806
+    dense = quick(kind).fit(X)
+    for sparse in (scipy.sparse.csr_array(X), scipy.sparse.csc_matrix(X), torch.from_numpy(X)):
+        model = quick(kind).fit(sparse)
+        assert np.array_equal(model.transform(X), dense.transform(X))
+        assert np.array_equal(model.transform(sparse), dense.transform(X))
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_units_do_not_matter(kind):
+    X = clouds()[0].astype(np.float64)  # noqa: N806
+    plain, moved = (centred(quick(kind, max_epochs=3).fit(rows).transform(rows)) for rows in (X, X * 1e-3 + 1e3))
+    assert np.allclose(plain, moved, atol=1e-4)
+
+
+def test_raw_rows_enter_as_they_are():
+    X, _ = clouds()  # noqa: N806
+    model = quick(scale="raw").fit(X)
+    assert np.array_equal(model.transform(X), model.encoder_(torch.from_numpy(X)).detach().numpy())
+
+
+def test_constant_columns_and_whole_numbers():
+    X = np.abs(np.round(clouds()[0] * 10))  # noqa: N806
+    X[:, 2] = 7
+    expected = centred(quick().fit(X).transform(X))
+    for dtype in (np.int16, np.uint32, np.uint64, np.float64, np.float16, ">f4", object):
+        assert np.allclose(centred(quick().fit(X.astype(dtype)).transform(X)), expected, atol=1e-5)
+    assert np.isfinite(quick().fit(np.ones((40, 5))).transform(np.ones((1, 5)))).all()
+
+
+def test_fewer_rows_than_a_batch_are_all_used():
+    X, _ = clouds(10)  # noqa: N806
+    small, large = (quick(batch_size=size).fit(X).transform(X) for size in (10, 1000))
+    assert np.array_equal(small, large)
+
+
+def test_an_own_encoder_is_copied():
+    X, _ = clouds()  # noqa: N806
+    encoder = tiny()
+    before = [p.clone() for p in encoder.parameters()]
+    model = quick(encoder=encoder).fit(X)
+    assert all(torch.equal(a, b) for a, b in zip(before, encoder.parameters(), strict=True))
+    assert not torch.equal(next(model.encoder_.parameters()), before[0])
+
+
+def test_the_networks_of_the_paper():
+    for name, hidden in [("small", [150, 150, 500]), ("large", [500, 500, 2000])]:
+        model = quick(encoder=name, max_epochs=1, pretrain=False, learning_rate=0.0).fit(clouds()[0])
+        layers = [layer for layer in model.encoder_ if isinstance(layer, nn.Linear)]
+        assert [layer.out_features for layer in layers] == [*hidden, 2]
+        assert [type(layer) for layer in model.encoder_][1::2] == [nn.Sigmoid] * 3
+        for layer in layers:
+            bound = (6 / (layer.in_features + layer.out_features)) ** 0.5
+            assert layer.bias.eq(0).all()
+            assert 0.9 * bound < layer.weight.abs().max() <= bound
+
+
+def test_pretraining_restores_the_rows(tmp_path):
+    """Every layer with a linear decoder of its own; the encoder learns in place, the first layers too."""
+    torch.manual_seed(0)
+    rows, module = torch.randn(200, 10) * torch.tensor([4.0] + [0.5] * 9), SigmoidNet(10, (32, 24), 1)
+    before = [layer.weight.clone() for layer in module if isinstance(layer, nn.Linear)]
+    pretrain(module, rows.numpy(), Shift(np.zeros(10), 1.0), 8, 10, 0, tmp_path)
+    after = [layer.weight for layer in module if isinstance(layer, nn.Linear)]
+    assert not any(torch.equal(old, new) for old, new in zip(before, after, strict=True))
+    for layer in (1, 2, 3):
+        losses = [
+            record["loss"] for record in json.loads((tmp_path / f"layer-{layer}/history.json").read_text())["epochs"]
+        ]
+        assert losses[-1] < 0.9 * losses[0]
+    trained = list(load_file(tmp_path / "layer-3/weights.safetensors").values())  # of the encoder and the last decoder
+    assert all(any(torch.equal(weight, other) for other in trained) for weight in after)
+    first = list(load_file(tmp_path / "layer-1/weights.safetensors").values())
+    assert not any(torch.equal(after[0], other) for other in first)  # it went on learning with the later layers
+
+
+def test_verbose_tells_the_loss(capsys):
+    quick(verbose=True, max_epochs=3).fit(clouds()[0])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["epoch 1", "epoch 2", "epoch 3"]
+
+
+def test_names_of_the_columns():
+    X, _ = clouds()  # noqa: N806
+    fitted = quick().fit(X).set_params(n_components=3)
+    assert fitted.get_feature_names_out().tolist() == ["subsetsne0", "subsetsne1"]
+    assert quick(ParametricTSNE).fit(X).get_feature_names_out().tolist() == ["parametrictsne0", "parametrictsne1"]
+
+
+def test_two_processes_train_as_one():
+    X, _ = clouds()  # noqa: N806
+    one, two = (quick(devices=devices).fit(X) for devices in (1, 2))
+    for left, right in zip(one.history_, two.history_, strict=True):
+        assert left["loss"] == pytest.approx(right["loss"], abs=1e-4)
+    assert np.allclose(centred(one.transform(X)), centred(two.transform(X)), atol=1e-4)
+
+
+X, _ = clouds()
+
+
+class Wrapped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 2)
+
+    def forward(self, rows):
+        return self.layer(rows)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    ("options", "rows", "message"),
+    [
+        ({}, np.where(X > 3, np.nan, X), "X contains NaN: fill in"),
+        ({}, np.where(X > 3, np.inf, X), "X contains infinity"),
+        ({}, scipy.sparse.csr_array(np.where(X > 3, np.nan, X)), "X contains NaN"),
+        ({}, X.astype(np.float64) * 1e300, "squares do not overflow"),
+        ({}, X[:1], "minimum of 2 is required"),
+        ({}, X[0], "Expected 2D array"),
+        ({}, X[:, None], "dim 3"),
+        ({}, X[:, :3], "must take rows of 3 features"),
+        ({}, [["a", "b"], ["c", "d"]], "numeric"),
+        ({"encoder": tiny(3)}, X, r"= \(2, 2\) of two rows, but made \(2, 3\)"),
+        ({"encoder": nn.Flatten(0)}, X, r"made \(10,\)"),
+        ({"encoder": Wrapped(), "pretrain": True}, X, "nn.Sequential, but encoder is a Wrapped"),
+        ({"encoder": "huge"}, X, "one of small, large"),
+        ({"encoder": 3}, X, "one of small, large or a torch.nn.Module"),
+        ({"scale": "log"}, X, "one of auto, raw"),
+        ({"perplexity": 30}, X, "between 1 and 29, one less than the rows of a batch, but got 30"),
+        ({"perplexity": 5}, X[:5], "between 1 and 4"),
+        ({"batch_size": 1}, X, "at least 2"),
+        ({"batch_size": 2.5}, X, "batch_size must be an int"),
+        ({"max_epochs": 0}, X, "max_epochs must be at least 1"),
+        ({"n_components": 0}, X, "n_components must be at least 1"),
+        ({"pretrain": True, "pretrain_epochs": 0}, X, "pretrain_epochs must be at least 1"),
+        ({"random_state": -1}, X, "random_state must be an int from 0"),
+        ({"resume": True}, X, "folder is None"),
+        ({"device": "abacus"}, X, "accelerator must be one of"),
+    ],
+)
+def test_bad_input_of_fit(kind, options, rows, message):
+    with pytest.raises((KhotError, ValueError), match=message):
+        quick(kind, **options).fit(rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_neighbors": 30}, "n_neighbors must be at most 29"),
+        ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+        ({"temperature": 0.0}, "temperature must be positive"),
+        ({"bias": -1e-8}, "bias must be positive"),
+        ({"bias": 0, "n_neighbors": 2}, "bias can be 0 for one neighbour alone"),
+        ({"noise": "output"}, "one of both, input"),
+        ({"samples": 0}, "samples must be at least 1"),
+    ],
+)
+def test_bad_input_of_subset_sne(options, message):
+    with pytest.raises(KhotError, match=message):
+        quick(**options).fit(X)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_training_that_diverges(kind):
+    fitted = quick(kind).fit(X)
+    before = fitted.transform(X)
+    with pytest.raises(DivergedError, match="try a smaller learning_rate"):
+        fitted.set_params(learning_rate=1e36).fit(X)
+    assert np.array_equal(fitted.transform(X), before)  # still what it was
+
+
+def test_bad_input_of_parametric_tsne():
+    with pytest.raises(KhotError, match="alpha must be positive"):
+        quick(ParametricTSNE, alpha=0).fit(X)
+
+
+def test_bad_input_of_transform():
+    model = quick().fit(X)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.transform(X[:, :3])
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.transform(np.full((2, 5), np.nan))
+    assert model.transform(X[:1]).shape == (1, 2)

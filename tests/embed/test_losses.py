@@ -1,0 +1,160 @@
+"""The losses against slow ones, and their gradients."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import khot
+from khot.embed import input_logits, subset_sne_loss, tsne_loss
+from khot.errors import InvalidTypeError, InvalidValueError
+from tests.embed.problems import clouds
+
+SHAPE = (12, 12)
+
+
+def problem(n: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits and an embedding."""
+    rows = torch.from_numpy(clouds(n)[0]).double()
+    return input_logits(rows, 4), torch.randn(n, 2, generator=seeded(), dtype=torch.float64)
+
+
+def seeded(seed: int = 3) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def noises(samples: int, count: int) -> list[np.ndarray]:
+    """What the loss draws, one after the other, from the same seed."""
+    generator = seeded()
+    return [khot.gumbel_keys(torch.zeros(samples, *SHAPE).double(), generator).numpy() for _ in range(count)]
+
+
+def slow_loss(logits, points, k, temperature, bias, samples, both=True, sign=1):
+    """Algorithm and equation of the paper, a point and a neighbour at a time."""
+    target_noise, *relaxed_noise = noises(samples, 2 if both else 1)
+    n, total = len(points), 0.0
+    for s in range(samples):
+        for i in range(n):
+            others = [j for j in range(n) if j != i]
+            keys = {j: float(logits[i, j]) + sign * target_noise[s, i, j] for j in others}
+            sequence = sorted(others, key=lambda j: -keys[j])[:k]
+            alpha = {j: -sum((points[i] - points[j]) ** 2) for j in others}
+            if both:
+                alpha = {j: value + sign * relaxed_noise[0][s, i, j] for j, value in alpha.items()}
+            for place, neighbor in enumerate(sequence):
+                top = max(alpha.values())
+                weights = {j: math.exp((value - top) / temperature) for j, value in alpha.items()}
+                share = {j: weight / sum(weights.values()) for j, weight in weights.items()}
+                total -= math.exp(-place) * math.log(share[neighbor] + bias)
+                alpha = {j: value + math.log(max(1 - share[j], 1e-300)) for j, value in alpha.items()}
+    return total / (n * samples)
+
+
+@pytest.mark.parametrize(("k", "temperature", "bias"), [(1, 0.1, 1e-8), (1, 1.0, 0.0), (3, 0.7, 1e-3), (11, 2.0, 1e-8)])
+@pytest.mark.parametrize(("samples", "noise"), [(1, "both"), (3, "input")])
+def test_subset_loss_against_a_loop(k, temperature, bias, samples, noise):
+    logits, points = problem()
+    options = {"bias": bias, "samples": samples, "noise": noise}
+    loss = subset_sne_loss(logits, points, k, temperature, **options, generator=seeded())
+    expected = slow_loss(logits.numpy(), points.numpy(), k, temperature, bias, samples, noise == "both")
+    assert loss.item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_reversed_noise():
+    logits, points = problem()
+    loss = subset_sne_loss(logits, points, 2, 0.5, reversed_noise=True, generator=seeded())
+    assert loss.item() == pytest.approx(slow_loss(logits.numpy(), points.numpy(), 2, 0.5, 1e-8, 1, sign=-1), rel=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"k": 3}, {"noise": "input"}, {"bias": 0.0}, {"reversed_noise": True}])
+def test_subset_gradients(options):
+    logits, points = problem()
+
+    def loss(points):
+        return subset_sne_loss(logits, points, temperature=0.8, samples=2, generator=seeded(), **options)
+
+    assert torch.autograd.gradcheck(loss, (points.requires_grad_(),), atol=1e-6)
+    loss(points).backward()
+    assert points.grad.norm() > 1e-3
+
+
+def test_far_off_neighbours():
+    """The bias bounds the loss; without it the loss grows on, and its gradient leads back."""
+    logits, points = problem()
+    far = points * 1e3
+    assert subset_sne_loss(logits, far, temperature=0.1).item() <= -math.log(1e-8) + 1e-9
+    moved = far.requires_grad_()
+    loss = subset_sne_loss(logits, moved, temperature=0.1, bias=0.0)
+    assert loss.item() > 1e5
+    loss.backward()
+    assert moved.grad.isfinite().all()
+    assert moved.grad.norm() > 1
+
+
+def test_large_logits_leave_the_noise_alone():
+    """A constant of a row is no matter, even one that would swallow the noise in float32."""
+    logits, points = (part.float() for part in problem())
+    one, two = (subset_sne_loss(logits + c, points, generator=seeded()) for c in (0.0, -(2.0**24)))
+    assert one.item() == pytest.approx(two.item(), rel=0.5)
+    assert torch.equal(
+        subset_sne_loss(logits.round() - 2.0**20, points, generator=seeded()),
+        subset_sne_loss(logits.round(), points, generator=seeded()),
+    )
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, 9.0])
+def test_student_loss_against_a_loop(alpha):
+    logits, points = problem()
+    n = len(points)
+    given = np.exp(logits.numpy())
+    given /= given.sum(1, keepdims=True)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    near = {(i, j): (1 + float(((points[i] - points[j]) ** 2).sum()) / alpha) ** (-(alpha + 1) / 2) for i, j in pairs}
+    expected = 0.0
+    for i, j in pairs:
+        p = (given[i, j] + given[j, i]) / (2 * n)
+        expected += p * math.log(p / (near[i, j] / sum(near.values())))
+    assert tsne_loss(logits, points, alpha).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_student_gradients():
+    logits, points = problem()
+    assert torch.autograd.gradcheck(lambda z: tsne_loss(logits, z, 0.7), (points.requires_grad_(),))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"embeddings": torch.zeros(11, 2)}, InvalidValueError, r"shape \(11, 11\), but got \(12, 12\)"),
+        ({"embeddings": torch.zeros(12)}, InvalidValueError, r"shape \(n, d\)"),
+        ({"embeddings": torch.full((12, 2), torch.nan)}, InvalidValueError, "finite"),
+        ({"logits": torch.zeros(SHAPE)}, InvalidValueError, "-inf on the diagonal"),
+        ({"logits": torch.full(SHAPE, torch.nan)}, InvalidValueError, "finite"),
+        ({"k": 12}, InvalidValueError, "at most n - 1 = 11, but got 12"),
+        ({"k": 0}, InvalidValueError, "at least 1"),
+        ({"temperature": 0.0}, InvalidValueError, "positive"),
+        ({"bias": -1.0}, InvalidValueError, "bias must be positive"),
+        ({"bias": 0.0, "k": 2}, InvalidValueError, "k = 1 alone"),
+        ({"noise": "none"}, InvalidValueError, "one of both, input"),
+        ({"samples": 1.5}, InvalidTypeError, "samples must be an int"),
+    ],
+)
+def test_bad_input_of_the_subset_loss(change, error, message):
+    logits, points = problem()
+    with pytest.raises(error, match=message):
+        subset_sne_loss(**{"logits": logits, "embeddings": points, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alpha": 0.0}, "alpha must be positive"),
+        ({"embeddings": torch.zeros(11, 2)}, r"shape \(11, 11\)"),
+        ({"logits": torch.zeros(SHAPE)}, "-inf on the diagonal"),
+    ],
+)
+def test_bad_input_of_the_student_loss(change, message):
+    logits, points = problem()
+    with pytest.raises(InvalidValueError, match=message):
+        tsne_loss(**{"logits": logits, "embeddings": points, **change})

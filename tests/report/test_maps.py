@@ -1,0 +1,61 @@
+"""Maps: what is in the picture and the page."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from khot.report.maps import scatter_page, scatter_picture, write_map
+
+POINTS = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+LABELS = np.array(["b", "a</script>", "c & d"])[np.arange(500) % 3]
+
+
+def content(path) -> dict:
+    """The data of a page, found as a browser would: up to the first end of the script."""
+    text = path.read_text()
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_the_page_holds_the_points(tmp_path):
+    scatter_page(tmp_path / "map.html", POINTS, LABELS, "<Title> & more")
+    data = content(tmp_path / "map.html")
+    assert np.array_equal(np.frombuffer(base64.b64decode(data["points"]), "<f4").reshape(-1, 2), POINTS)
+    numbers = np.frombuffer(base64.b64decode(data["labels"]), "<u4")
+    assert np.array_equal(np.array(data["classes"])[numbers], LABELS)
+    assert len(data["colours"]) == 3
+    text = (tmp_path / "map.html").read_text()
+    assert "&lt;Title&gt; &amp; more" in text
+    assert "<Title>" not in text
+    assert not re.search(r"https?:|src=|@import|<link", text)  # nothing from a network
+
+
+def test_without_labels(tmp_path):
+    scatter_page(tmp_path / "map.html", POINTS, None, "map")
+    data = content(tmp_path / "map.html")
+    assert data["labelled"] is False
+    assert set(base64.b64decode(data["labels"])) == {0}
+
+
+def test_a_page_is_small(tmp_path):
+    points = np.zeros((60_000, 2))
+    scatter_page(tmp_path / "map.html", points, np.arange(60_000) % 10, "map")
+    assert (tmp_path / "map.html").stat().st_size < 60_000 * 12 * 4 / 3 + 20_000
+
+
+@pytest.mark.parametrize("labels", [None, LABELS, np.arange(500) % 60])
+def test_the_picture_has_the_colours(labels, tmp_path):
+    scatter_picture(tmp_path / "map.png", POINTS, labels, "map")
+    pixels = imread(tmp_path / "map.png")[..., :3]
+    coloured = np.ptp(pixels, axis=2) > 0.2
+    assert coloured.mean() > 0.002
+    assert pixels.shape[0] > 900
+    assert len(np.unique(pixels[coloured].round(1), axis=0)) > (5 if labels is None else 10)
+
+
+def test_only_a_plane_is_drawn(tmp_path):
+    names = [path.name for path in write_map(tmp_path, np.zeros((5, 3)), None, "map")]
+    assert names == ["points.npy"]
