@@ -24,9 +24,10 @@ def draw_seed(random_state: Any) -> int:
 
 def find_device(name: str) -> torch.device:
     """The device of a name; that of "auto" is the CPU where there is no other."""
-    if name != "auto":
-        return torch.device(name)
-    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    there = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    if name not in ("cpu", "auto", there.type):
+        raise InvalidValueError(f"device {name!r} is not available, but {there.type!r} is: pass that, or 'auto'")
+    return torch.device("cpu") if name == "cpu" else there
 
 
 def as_array(value: Any) -> Any:

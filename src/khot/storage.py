@@ -1,6 +1,7 @@
 """A fitted model on disk: a folder with tensors (safetensors) and numbers (JSON); nothing in it is executed."""
 
 import copy
+import hashlib
 import json
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -30,9 +31,7 @@ def write_model(
 
     `kind` is what it is called in errors, and the name of its JSON file. Files of the names in `beside` may stay there.
     """
-    inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if (folder.exists() and not folder.is_dir()) or not inside <= {f"{kind}.json", _TENSORS, *beside}:
-        raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
+    check_folder(folder, kind, beside)
     numbers = {
         "format": _FORMAT,
         "khot": __version__,
@@ -45,7 +44,21 @@ def write_model(
     weights = {_ENCODER + name: value.detach().cpu() for name, value in model.encoder_.state_dict().items()}
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in (weights | tensors).items()})
-    write_json(folder / f"{kind}.json", numbers)
+    write_json(folder / f"{kind}.json", numbers | {"digest": _digest(folder / _TENSORS)})
+
+
+def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
+    """Refuse a folder to which no such model can be written, as it holds other things."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelFileError(f"{folder} is a file: save {_a(kind)} to a folder")
+    inside = {path.name for path in folder.iterdir() if path.suffix != ".draft"} if folder.is_dir() else set()
+    if not inside <= {f"{kind}.json", _TENSORS, *beside}:
+        raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_numbers(folder: Path, kind: str) -> dict[str, Any]:
@@ -70,15 +83,18 @@ def read_model(
     build: Callable[[str], nn.Module],
     encoder: nn.Module | None,
 ) -> None:
-    """Make an unfitted estimator the one that was written.
+    """Make an unfitted estimator the one that was written, or raise an error that says what is wrong with the folder.
 
     `restore` gets the numbers and tensors, then `build` the name of the encoder, if it is one of khot's; if it is not,
     `encoder` is one of the same make.
     """
     numbers = read_numbers(folder, kind)
     try:
+        if numbers["digest"] != _digest(folder / _TENSORS):
+            raise ValueError(f"{_TENSORS} is not the one that was saved with {kind}.json")
         tensors = read_tensors(folder / _TENSORS)
-        model.set_params(**numbers["parameters"])
+        name = numbers["encoder"]
+        model.set_params(**_plain(numbers["parameters"]))
         model.history_ = numbers["history"]
         if numbers["feature_names"]:
             model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)
@@ -86,8 +102,8 @@ def read_model(
     except Exception as error:  # safetensors has errors of its own
         raise _damaged(folder, error) from error
     weights = {name.removeprefix(_ENCODER): part for name, part in tensors.items() if name.startswith(_ENCODER)}
-    model.encoder_ = _with_weights(folder, _encoder(folder, numbers["encoder"], build, encoder), weights)
-    model.encoder = numbers["encoder"] or encoder
+    model.encoder_ = _with_weights(folder, _encoder(folder, name, build, encoder), weights)
+    model.encoder = name or encoder
 
 
 def _a(kind: str) -> str:

@@ -1,8 +1,10 @@
 """Rows and labels from CSV, NPY, NPZ and Parquet files, and tables to CSV."""
 
 import csv
+import json
 import zipfile
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +13,83 @@ import numpy as np
 from khot.errors import DataFileError
 
 
-def read_rows(path: Path, label: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and labels of a file: arrays X and y of an NPZ, or a CSV whose last column, or column `label`, is the label.
+@dataclass(frozen=True)
+class Layout:
+    """What stands where in a CSV file.
 
-    A CSV may have a first line with names; commas separate its columns.
+    Attributes
+    ----------
+    columns : list of str or None
+        Names of the columns but the label, if the file has names.
+    label : str or None
+        Name of the label column.
+    place : int
+        Number of the label column, from 0.
+    """
+
+    columns: list[str] | None
+    label: str | None
+    place: int
+
+
+def read_rows(
+    path: Path, label: str | None = None, header: bool | None = None
+) -> tuple[np.ndarray, np.ndarray, Layout | None]:
+    """Rows, labels and layout of a CSV file whose last column, or column `label`, is the label; or X and y of an NPZ.
+
+    The first line has names if `header` says so; by default if none of its cells is a number, or if one is a word where
+    all other lines have numbers. Commas separate the columns.
     """
     if path.suffix.lower() == ".npz":
         X, y = _arrays(path)  # noqa: N806
         if y is None:
             raise DataFileError(f"{path} has no array y: save it with np.savez(path, X=rows, y=labels)")
-        return X, y
-    names, lines = _lines(path)
+        if label is not None:
+            raise DataFileError(f"{path} has no columns with names such as {label!r}: its labels are the array y")
+        return X, y, None
+    names, lines = _lines(path, header)
     place = _place(path, names, label) % len(lines[0])
-    cells = [line[place] for line in lines]
-    return _numbers(path, [line[:place] + line[place + 1 :] for line in lines]), _labels(cells)
+    if len(lines[0]) == 1:
+        raise DataFileError(f"{path} has only one column: it needs numbers and a label, with commas between them")
+    layout = Layout(names[:place] + names[place + 1 :], names[place], place) if names else Layout(None, None, place)
+    rows = _numbers(path, [line[:place] + line[place + 1 :] for line in lines])
+    return rows, _labels([line[place] for line in lines]), layout
 
 
-def read_queries(path: Path, columns: int, label: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows to predict, and their labels if the file has them: a CSV does if it has one column more than needed."""
+def read_queries(
+    path: Path, columns: int, layout: Layout | None, label: str | None = None, header: bool | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows to predict, and their labels if the file has them.
+
+    The columns of a CSV file go by their names, if both this file and that of the `layout` have names, or else by their
+    order; then there are labels, at the same place, if it has one column more than needed.
+    """
     if path.suffix.lower() == ".npz":
-        return _arrays(path)
-    _, lines = _lines(path)
-    if label is not None or len(lines[0]) == columns + 1:
-        return read_rows(path, label)
-    return _numbers(path, lines), None
+        X, y = _arrays(path)  # noqa: N806
+        if y is not None and y.shape != (len(X),):
+            raise DataFileError(f"{path} has {len(X)} rows X, but labels y of shape {y.shape}: give every row one")
+        return X, y
+    names, lines = _lines(path, header)
+    if layout is None or layout.columns is None or names is None:
+        labelled = label is not None or len(lines[0]) == columns + 1
+        place = (layout.place if layout else len(lines[0]) - 1) if label is None else _place(path, names, label)
+        order = [i for i in range(len(lines[0])) if not (labelled and i == place)]
+    else:
+        label = layout.label if label is None else label
+        labelled, place = label in names, names.index(label) if label in names else -1
+        order = _by_name(path, names, layout.columns, label)
+    rows = _numbers(path, [[line[i] for i in order] for line in lines])
+    return rows, _labels([line[place] for line in lines]) if labelled else None
+
+
+def _by_name(path: Path, names: list[str], columns: list[str], label: str | None) -> list[int]:
+    for name in columns:
+        if name not in names:
+            raise DataFileError(f"{path} has no column {name!r}, which the model was trained with: add it")
+    for name in names:
+        if name not in columns and name != label:
+            raise DataFileError(f"{path} has a column {name!r}, which the model was not trained with: leave it out")
+    return [names.index(name) for name in columns]
 
 
 def read_matrix(path: Path, label: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -53,7 +108,7 @@ def read_matrix(path: Path, label: str | None = None) -> tuple[np.ndarray, np.nd
     if kind == ".parquet":
         return _parquet(path, label)
     if label is not None:
-        return read_rows(path, label)
+        return read_rows(path, label)[:2]
     return _numbers(path, _lines(path)[1]), None
 
 
@@ -90,6 +145,25 @@ def _labels_in(path: Path, rows: int) -> np.ndarray:
     return _labels([line[0] for line in lines]) if len(lines[0]) == 1 else np.array(lines)
 
 
+def write_layout(path: Path, layout: Layout) -> None:
+    """Keep a layout as JSON."""
+    path.write_text(json.dumps(asdict(layout), indent=1) + "\n", encoding="utf-8")
+
+
+def read_layout(path: Path) -> Layout | None:
+    """The layout that was kept, or None if there is no such file."""
+    if not path.is_file():
+        return None
+    try:
+        layout = Layout(**json.loads(path.read_text(encoding="utf-8")))
+        columns = [] if layout.columns is None else layout.columns
+        if not (isinstance(layout.place, int) and all(isinstance(name, str) for name in columns)):
+            raise TypeError("columns must be names and place a number")
+    except (TypeError, ValueError) as error:
+        raise DataFileError(f"{path} is damaged ({error}): train the model anew") from error
+    return layout
+
+
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table."""
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -113,7 +187,7 @@ def _arrays(path: Path, needed: str = "X") -> tuple[np.ndarray, np.ndarray | Non
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:  # TypeError: an NPY of the wrong name
         raise DataFileError(
             f"{path} cannot be read as NPZ ({error}): save it with np.savez, without objects"
         ) from error
@@ -153,14 +227,15 @@ def _parquet(path: Path, label: str | None) -> tuple[np.ndarray, np.ndarray | No
     return np.column_stack(list(columns.values())), labels
 
 
-def _lines(path: Path) -> tuple[list[str] | None, list[list[str]]]:
+def _lines(path: Path, header: bool | None = None) -> tuple[list[str] | None, list[list[str]]]:
     """The names of the columns, if the first line has them, and the other lines."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = [line for line in csv.reader(file) if line]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataFileError(f"{path} cannot be read as CSV ({error}): save it as UTF-8 text with commas") from error
-    names = lines.pop(0) if lines and not any(_is_number(cell) for cell in lines[0]) else None
+    named = bool(lines) and (_has_names(lines) if header is None else header)
+    names = [name.strip() for name in lines.pop(0)] if named else None
     if not lines:
         raise DataFileError(f"{path} has no rows: it needs numbers, one row a line, and labels")
     for number, line in enumerate(lines, start=1 if names is None else 2):
@@ -169,7 +244,16 @@ def _lines(path: Path) -> tuple[list[str] | None, list[list[str]]]:
                 f"{path} has {len(names or lines[0])} columns in its first line and {len(line)} in line {number}: "
                 "give all lines as many"
             )
+    twice = {name for name in names or [] if (names or []).count(name) > 1}
+    if twice:
+        raise DataFileError(f"{path} has several columns with the name {min(twice)!r}: give each its own")
     return names, lines
+
+
+def _has_names(lines: list[list[str]]) -> bool:
+    first, rest = lines[0], lines[1:]
+    words = [i for i, cell in enumerate(first) if not _is_number(cell)]
+    return len(words) == len(first) or any(all(i < len(x) and _is_number(x[i]) for x in rest) for i in words if rest)
 
 
 def _place(path: Path, names: list[str] | None, label: str | None) -> int:
@@ -185,19 +269,21 @@ def _numbers(path: Path, lines: list[list[str]]) -> np.ndarray:
     try:
         return np.array(lines, dtype=np.float64)
     except ValueError:
-        bad = next((row, cell) for row, line in enumerate(lines, 1) for cell in line if not _is_number(cell))
+        row, cell = next((row, cell) for row, line in enumerate(lines, 1) for cell in line if not _is_number(cell))
+        hint = "encode or drop such columns" if cell.strip() else "fill in missing numbers, or leave out the row"
         raise DataFileError(
-            f"{path} must have numbers in all columns but the label, but got {bad[1]!r} in row {bad[0]}: "
-            "encode or drop such columns"
+            f"{path} must have numbers in all columns but the label, "
+            f"but got {cell!r} in row {row} below the names: {hint}"
         ) from None
 
 
 def _labels(cells: list[str]) -> np.ndarray:
-    """Whole numbers if all are, texts otherwise."""
+    """Whole numbers if all are written as such, texts otherwise: 007 is a text."""
     try:
-        return np.array([int(cell) for cell in cells])
+        numbers = [int(cell) for cell in cells]
     except ValueError:
         return np.array(cells)
+    return np.array(numbers if [str(number) for number in numbers] == cells else cells)
 
 
 def _is_number(cell: str) -> bool:

@@ -119,10 +119,11 @@ def test_resumed_training_ends_where_the_other_does(tmp_path):
             raise StopsError
         return 1.0
 
-    resumed, steps = False, []
+    resumed, steps = [], []
     with pytest.raises(StopsError):
         quick(epochs=4, temperature=stopping, folder=tmp_path / "run").fit(X, y)
-    resumed, steps[:] = True, []
+    resumed.append(True)
+    steps.clear()
     model = quick(epochs=4, temperature=stopping, folder=tmp_path / "run", resume=True).fit(X, y)
     assert 1 not in steps  # it went on after an epoch of two steps
     assert torch.equal(model.references_, whole.references_)
@@ -153,7 +154,26 @@ def test_a_fit_that_fails_leaves_the_classifier_as_it_was():
     model.temperature = -1.0
     with pytest.raises(KhotError, match="temperature"):
         model.fit(1000 + 50 * X, y)
+    with pytest.raises(KhotError, match="one class"):
+        model.fit(X[:, :2], np.zeros(30))
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1e9])
+def test_a_constant_column_is_only_shifted(constant):
+    X, y = blobs(30)  # noqa: N806
+    wide = np.column_stack([X, np.full(30, constant)])
+    model = quick(epochs=1).fit(wide, y)
+    assert model.scaling_.scale[-1] == 1.0
+    wide[:, -1] += 0.01
+    assert model.score(wide, y) > 0.8
+
+
+def test_the_scale_of_tiny_and_huge_columns():
+    X, y = blobs(30)  # noqa: N806
+    scale = quick(epochs=1).fit(X, y).scaling_.scale
+    for unit in (1e-200, 1e100):
+        np.testing.assert_allclose(quick(epochs=1).fit(X * unit, y).scaling_.scale, scale * unit)
 
 
 def test_few_rows_are_all_candidates():
@@ -171,7 +191,7 @@ IMAGES = DIGITS.train.inputs[:60]
         ({}, X, np.zeros(60), "at least two classes, but got one"),
         ({}, np.where(X > 3, np.nan, X), Y, "X contains NaN: fill in"),
         ({}, np.where(X > 3, np.inf, X), Y, "X contains infinity"),
-        ({}, X * 1e300, Y, "squares do not overflow"),
+        ({}, X * 1e307, Y, "sums do not overflow"),
         ({}, X, Y[:-1], "inconsistent numbers of samples"),
         ({}, X, Y + 0.5, "Unknown label type"),
         ({}, IMAGES, Y, "'mlp' is for tables"),

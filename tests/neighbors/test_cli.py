@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from khot.cli import app, main
+from khot.errors import DataFileError, InvalidValueError, ModelFileError
 from khot.neighbors import SubsetKNNClassifier
 from tests.neighbors.problems import DIGITS, blobs
 
@@ -64,6 +65,59 @@ def test_the_label_column_has_a_name(table, capsys):
     printed = capsys.readouterr()
     assert "accuracy 0.9" in printed.err or "accuracy 1.0" in printed.err
     assert (table / "predictions.csv").read_text().split() == ["prediction", *first.predict(blobs()[0])]
+
+
+def test_prediction_finds_columns_and_label_by_their_names(table, capsys):
+    lines = list(csv.reader((table / "train.csv").read_text().splitlines()))
+    write(table / "first.csv", [[line[-1], *line[:-1]] for line in lines])
+    run("fit", table / "first.csv", *FIT, "-o", table / "model", "--label", "animal")
+    write(table / "mixed.csv", [[line[3], line[4], line[1], line[0], line[2]] for line in lines])
+    write(table / "bare.csv", [[line[-1], *line[:-1]] for line in lines[1:]])
+    for name in ("first.csv", "mixed.csv", "bare.csv"):
+        capsys.readouterr()
+        run("predict", table / "model", table / name)
+        assert float(capsys.readouterr().err.split()[-1]) > 0.9
+    for change, message in (("e", "has no column 'b'"), (None, "has a column 'more'")):
+        header = ["a", "b" if change is None else change, "c", "d", *([] if change else ["more"])]
+        write(table / "other.csv", [header, *([1.0] * len(header) for _ in range(3))])
+        with pytest.raises(DataFileError, match=message):
+            run("predict", table / "model", table / "other.csv")
+
+
+def test_the_folder_is_looked_at_before_the_training(table, capsys):
+    (table / "busy").mkdir()
+    (table / "busy" / "x").touch()
+    for out, message in ((table / "busy", "holds other things"), (table / "train.csv", "is a file")):
+        with pytest.raises(ModelFileError, match=message):
+            run("fit", table / "train.csv", *FIT, "-o", out)
+    with pytest.raises(InvalidValueError, match="two folders"):
+        run("fit", table / "train.csv", *FIT, "-o", table / "m", "--run", table / "m")
+    assert "validation" not in capsys.readouterr().out
+
+
+def test_accuracy_compares_labels_as_they_are_written(tmp_path, capsys):
+    X, y = blobs()  # noqa: N806
+    write(tmp_path / "train.csv", [[*row, label] for row, label in zip(X.tolist(), y, strict=True)])
+    write(tmp_path / "odd.csv", [[*row, label or "?"] for row, label in zip(X.tolist(), y, strict=True)])
+    run("fit", tmp_path / "train.csv", *FIT, "-o", tmp_path / "model")
+    run("predict", tmp_path / "model", tmp_path / "odd.csv")
+    told = capsys.readouterr().err.split(maxsplit=2)
+    assert 0.6 < float(told[1]) < 0.7  # a third of the labels is unknown
+    assert "does not know the label '?'" in told[2]
+
+
+def test_ctrl_c_says_what_is_left(tmp_path, monkeypatch, capsys):
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt("stopped by Ctrl-C; the last checkpoint is here")
+
+    np.savez(tmp_path / "train.npz", X=blobs()[0], y=blobs()[1])
+    monkeypatch.setattr("khot.neighbors.classifier.train", stopped)
+    for options, message in (([], "nothing was kept"), (["--run", tmp_path / "run"], "the last checkpoint is here")):
+        arguments = ["knn", "fit", tmp_path / "train.npz", *FIT, "-o", tmp_path / "model", *options]
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        assert stop.value.code == 130
+        assert message in capsys.readouterr().err
 
 
 def test_images_in_npz(tmp_path, capsys):

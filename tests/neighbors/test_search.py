@@ -86,3 +86,18 @@ def test_equal_votes_go_to_the_nearest_then_the_smallest():
     assert votes.winners(np.array([[2, 1, 1, 0]]), distances, 3) == [1]
     assert votes.winners(np.array([[2, 1, 1, 2]]), np.array([[1.0, 1.0, 1.0, 4.0]]), 3) == [1]
     assert votes.shares(np.array([[2, 1, 1, 2]]), 3).tolist() == [[0, 0.5, 0.5]]
+
+
+def test_huge_and_bad_features():
+    references = torch.rand(50, 2, generator=torch.Generator().manual_seed(0))
+    distances, indices = nearest(torch.full((1, 2), 1e20), references, 2)
+    assert distances.isfinite().all()
+    assert indices.tolist() == [[0, 1]]  # all are as far
+    for bad in (float("nan"), float("inf")):
+        spoilt = torch.cat([references, torch.full((1, 2), bad)])
+        for queries, others in ((references, spoilt), (spoilt, references)):
+            with pytest.raises(InvalidValueError, match="must be finite"):
+                nearest(queries, others, 1)
+    for queries in (references[0], references[:, :1], references[:, :0]):
+        with pytest.raises(InvalidValueError):
+            nearest(queries, references, 1)

@@ -96,3 +96,41 @@ def test_nothing_is_loaded_by_pickle(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "load", None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier.json", "tensors.safetensors"]
     SubsetKNNClassifier.load(tmp_path)
+
+
+def test_files_of_two_saves_are_told_apart(tmp_path):
+    X, y = blobs()  # noqa: N806
+    first, second = tmp_path / "first", tmp_path / "second"
+    quick().fit(X, WORDS[y]).save(first)
+    quick(random_state=1).fit(X, WORDS[(y + 1) % 3]).save(second)
+    (first / "tensors.safetensors").write_bytes((second / "tensors.safetensors").read_bytes())
+    with pytest.raises(ModelFileError, match="not the one that was saved with"):
+        SubsetKNNClassifier.load(first)
+    (second / "tensors.safetensors.draft").touch()  # of a save that was killed
+    quick().fit(X, WORDS[y]).save(second)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("encoder", None),
+        ("shape", [-1]),
+        ("shape", [[4]]),
+        ("classes", {"dtype": "<i8", "values": [[0], [1], [2]]}),
+        ("classes", {"dtype": "<i8", "values": [0, 1]}),
+        ("parameters", {"abacus": 1}),
+        ("format", 99),
+    ],
+)
+def test_edited_numbers_are_refused(tmp_path, name, value):
+    X, y = blobs()  # noqa: N806
+    quick().fit(X, y).save(tmp_path)
+    path = tmp_path / "classifier.json"
+    numbers = json.loads(path.read_text())
+    path.write_text(json.dumps(numbers | {name: value}))
+    with pytest.raises(ModelFileError):
+        SubsetKNNClassifier.load(tmp_path)
+    del numbers[name]
+    path.write_text(json.dumps(numbers))
+    with pytest.raises(ModelFileError):
+        SubsetKNNClassifier.load(tmp_path)

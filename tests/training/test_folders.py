@@ -57,7 +57,10 @@ def other_data():
         ({"settings": Settings(**{**vars(SETTINGS), "epochs": 4})}, "epochs is 4, there it was 3"),
         ({"settings": Settings(**{**vars(SETTINGS), "optimizer": Adam()})}, r"optimizer is 'Adam\(.*was 'AdamW\("),
         ({"settings": Settings(**{**vars(SETTINGS), "learning_rate": 0.1})}, r"learning_rate is 0.1, .*'WarmUp\("),
-        ({"loss": problems.squared_error}, "loss is '<function squared_error>', there it was '<function noisy>'"),
+        (
+            {"loss": problems.squared_error},
+            r"loss is '<function squared_error> \w+', there it was '<function noisy> \w+'",
+        ),
         ({"precision": "bf16-mixed"}, "precision is 'bf16-mixed', there it was '32-true'"),
     ],
 )
@@ -73,6 +76,30 @@ def test_other_data_and_modules_are_refused(tmp_path: Path):
         fit(network(), squared_error, other_data(), SHORT, folder=tmp_path, resume=True)
     with pytest.raises(RunFolderError, match="weights is"):
         fit(torch.nn.Sequential(torch.nn.Linear(5, 1)), squared_error, data(), SHORT, folder=tmp_path, resume=True)
+
+
+def test_any_row_and_any_lambda_count(tmp_path: Path):
+    inputs, targets = torch.randn(1200, 3), torch.randn(1200)
+    short = Settings(epochs=1, batch_size=400, learning_rate=1e-3)
+
+    def train(folder: Path, inputs: torch.Tensor, rate: float) -> None:
+        settings = Settings(**{**vars(short), "temperature": lambda step: rate})
+        fit(
+            torch.nn.Linear(3, 1),
+            lambda m, b, s: m(b[0]).mean(),
+            (inputs, targets),
+            settings,
+            folder=folder,
+            resume=True,
+        )
+
+    train(tmp_path, inputs, 1.0)
+    train(tmp_path, inputs, 1.0)
+    with pytest.raises(RunFolderError, match="temperature is"):
+        train(tmp_path, inputs, 2.0)
+    inputs[777, 1] += 1
+    with pytest.raises(RunFolderError, match="data is"):
+        train(tmp_path, inputs, 1.0)
 
 
 def test_by_default_runs_live_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,7 +11,12 @@ from khot.cli.knn import knn
 from khot.cli.reproduce import reproduce
 from khot.errors import KhotError
 
-app = App(name="khot", help="Differentiable subset sampling.", version=khot.__version__)
+app = App(
+    name="khot",
+    help="Differentiable subset sampling.",
+    version=khot.__version__,
+    suppress_keyboard_interrupt=False,  # it would say nothing
+)
 app.command(demo)
 app.command(embed)
 app.command(knn)
@@ -22,6 +27,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command, by default the process's own; a mistake of the user's ends in one line, not in a traceback."""
     try:
         app(arguments)
+    except KeyboardInterrupt as stop:
+        print(f"khot: {stop or 'stopped by Ctrl-C'}", file=sys.stderr)
+        sys.exit(130)
     except (KhotError, OSError) as error:
         print(f"khot: {error}", file=sys.stderr)
         sys.exit(2)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -18,6 +18,7 @@ def fit(
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 9,
     label: str | None = None,
+    header: bool | None = None,
     encoder: Literal["mlp", "convnet", "resnet"] | None = None,
     temperature: float = 1.0,
     candidates: WholeNumber = 100,
@@ -45,6 +46,8 @@ def fit(
         Neighbours that vote.
     label
         Name of the label column of a CSV file, if it is not the last.
+    header
+        Whether the first line of a CSV file has names; by default if it has no number, or a word above numbers.
     encoder
         By default mlp for tables and convnet for images.
     temperature
@@ -74,10 +77,16 @@ def fit(
     resume
         Go on with the training in the folder of --run.
     """
+    from khot.errors import InvalidValueError
     from khot.neighbors import SubsetKNNClassifier
-    from khot.tables import read_rows
+    from khot.neighbors._storage import BESIDE, KIND
+    from khot.storage import check_folder
+    from khot.tables import read_rows, write_layout
 
-    rows, labels = read_rows(train, label)
+    check_folder(out, KIND, BESIDE)
+    if run is not None and run.absolute() == out.absolute():
+        raise InvalidValueError(f"--run and --out must be two folders, but both are {out}: choose another for --run")
+    rows, labels, layout = read_rows(train, label, header)
     model = SubsetKNNClassifier(
         k,
         temperature=temperature,
@@ -97,6 +106,8 @@ def fit(
         resume=resume,
     )
     model.fit(rows, labels).save(out)
+    if layout is not None:
+        write_layout(out / BESIDE[0], layout)
     print(f"wrote {out}")
 
 
@@ -108,11 +119,13 @@ def predict(
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     evidence: Path | None = None,
     label: str | None = None,
+    header: bool | None = None,
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
 ) -> None:
     """Predict labels, and tell the neighbours that they rest on.
 
-    If the file has labels, the accuracy is told at the end, apart from the output.
+    The columns of a CSV file may come in another order than in training if both files have names. If the file has
+    labels, the accuracy is told at the end, apart from the output.
 
     Parameters
     ----------
@@ -125,21 +138,33 @@ def predict(
     evidence
         CSV file for the neighbours: row, rank, index of the training row (from 0), distance, label.
     label
-        Name of the label column of a CSV file, if it is not the last.
+        Name of the label column of a CSV file, if it is another one than in training.
+    header
+        Whether the first line of a CSV file has names; by default if it has no number, or a word above numbers.
     device
         Kind of device.
     """
     from khot.neighbors import SubsetKNNClassifier
-    from khot.tables import read_queries, write_csv
+    from khot.neighbors._storage import BESIDE
+    from khot.tables import read_layout, read_queries, write_csv
 
     classifier = SubsetKNNClassifier.load(model, device=device)
-    queries, labels = read_queries(rows, classifier.shape_[0], label)
+    layout = read_layout(model / BESIDE[0])
+    queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)
     predictions = classifier.predict(queries)
+    if evidence is not None:
+        write_csv(evidence, ["row", "rank", "neighbor", "distance", "label"], classifier.evidence(queries))
     if out is None:
         print("prediction", *predictions, sep="\n")
     else:
         write_csv(out, ["prediction"], ([label] for label in predictions))
-    if evidence is not None:
-        write_csv(evidence, ["row", "rank", "neighbor", "distance", "label"], classifier.evidence(queries))
     if labels is not None:
-        print(f"accuracy {(predictions == labels).mean():.4f}", file=sys.stderr)
+        print(_accuracy(predictions, labels, classifier.classes_), file=sys.stderr)
+
+
+def _accuracy(predictions: Any, labels: Any, classes: Any) -> str:
+    """The share of right predictions; labels are compared as they are written, as those of a file may be all texts."""
+    wanted = labels.astype(str)
+    unknown = sorted({*wanted} - {*classes.astype(str)})
+    told = f"accuracy {(predictions.astype(str) == wanted).mean():.4f}"
+    return told + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")

@@ -109,7 +109,7 @@ def knn(
     run
         Folder to keep the trainings in; by default in the user's cache.
     out
-        Folder for knn-<dataset>-<method>.json and the pictures.
+        Folder for knn-DATASET-METHOD.json and the pictures.
     """
     from khot.experiments import knn
 

@@ -13,7 +13,8 @@ from khot.neighbors.encoders import build
 from khot.neighbors.scaling import Scaling
 from khot.storage import read_model, write_model
 
-_KIND = "classifier"
+KIND = "classifier"
+BESIDE = ("table.json",)  # that the command line writes into the same folder
 _LABELS = "biufUO"  # kinds of NumPy dtypes
 
 
@@ -25,7 +26,7 @@ def write(folder: Path, model: Any) -> None:
     }
     tensors = {"references": model.references_, "reference_labels": torch.from_numpy(model.reference_labels_)}
     tensors |= {"mean": torch.from_numpy(model.scaling_.mean), "scale": torch.from_numpy(model.scaling_.scale)}
-    write_model(folder, _KIND, model, numbers, tensors)
+    write_model(folder, KIND, model, numbers, tensors, BESIDE)
 
 
 def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
@@ -37,8 +38,19 @@ def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
         model.n_features_in_ = model.shape_[0]
         model.scaling_ = Scaling(tensors["mean"].numpy(), tensors["scale"].numpy())
         model.references_, model.reference_labels_ = tensors["references"], tensors["reference_labels"].numpy()
+        channels = (model.shape_[-1],)
+        labels = model.reference_labels_
+        if not (
+            model.classes_.ndim == 1
+            and labels.dtype == np.int64
+            and labels.shape == model.references_.shape[:1]
+            and 0 <= labels.min() <= labels.max() < len(model.classes_)
+            and model.scaling_.mean.shape == model.scaling_.scale.shape == channels
+            and model.references_.isfinite().all()
+        ):
+            raise ValueError("its classes, labels, references and scaling do not fit together")
 
-    read_model(folder, _KIND, model, restore, lambda name: build(name, model.shape_), encoder)
+    read_model(folder, KIND, model, restore, lambda name: build(name, model.shape_), encoder)
     model.encoder_ = model.encoder_.to(find_device(model.device))
     return model
 

@@ -26,6 +26,7 @@ from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.neighbors.search import nearest
 from khot.sampling import Relaxation
 from khot.topk import successive_softmax
+from khot.training import Run
 
 
 class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
@@ -173,6 +174,15 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         DivergedError, RunFolderError
             As `khot.training.fit`.
         """
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any) -> "SubsetKNNClassifier":  # noqa: N803
         X, y = _inputs.training_rows(self, X, y)  # noqa: N806
         check_parameters(self, X)
         classes, labels = np.unique(y, return_inverse=True)
@@ -184,11 +194,22 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             module = copy.deepcopy(build(self.encoder, X.shape[1:]))
         place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
         with place as folder:
-            run = train(self, module, X, labels, scaling, seed, Path(folder))
+            run = self._train(module, X, labels, scaling, seed, Path(folder))
         references = _features(module.to(find_device(self.device)), X, scaling)
         self.classes_, self.shape_, self.scaling_, self.history_ = classes, X.shape[1:], scaling, run.history
         self.encoder_, self.references_, self.reference_labels_ = module, references, labels
         return self
+
+    def _train(
+        self, module: nn.Module, rows: np.ndarray, labels: np.ndarray, scaling: Scaling, seed: int, folder: Path
+    ) -> Run:
+        try:
+            return train(self, module, rows, labels, scaling, seed, folder)
+        except KeyboardInterrupt:
+            if self.folder is None:
+                message = "stopped by Ctrl-C, and nothing was kept: pass a folder to be able to resume"
+                raise KeyboardInterrupt(message) from None
+            raise
 
     def kneighbors(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:  # noqa: N803
         """Tell the nearest reference rows: what a prediction rests on.

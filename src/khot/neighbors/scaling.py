@@ -34,10 +34,10 @@ def learn_scaling(raw: np.ndarray) -> Scaling:
     axes = tuple(range(raw.ndim - 1))
     with np.errstate(over="ignore", invalid="ignore"):
         mean = sum(piece.sum(axes, dtype=np.float64) for piece in pieces) / entries
-        variance = sum(np.square(piece - mean).sum(axes) for piece in pieces) / entries
-        scale = np.sqrt(variance)
+        widest = np.max([np.abs(piece - mean).max(axes) for piece in pieces], axis=0)
+        unit = np.where(widest > 0, widest, 1.0)  # in this unit, squares neither overflow nor vanish
+        scale = unit * np.sqrt(sum(np.square((piece - mean) / unit).sum(axes) for piece in pieces) / entries)
+        constant = np.ptp([piece.min(axes) for piece in pieces] + [piece.max(axes) for piece in pieces], axis=0) == 0
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
-        raise InvalidValueError(
-            f"X must have values whose squares do not overflow, but got {np.abs(raw).max()}: scale it"
-        )
-    return Scaling(np.asarray(mean), np.where(scale > 0, scale, 1.0))
+        raise InvalidValueError(f"X must have values whose sums do not overflow, but got {np.abs(raw).max()}: scale it")
+    return Scaling(np.asarray(mean), np.where(constant, 1.0, scale))

@@ -41,7 +41,11 @@ def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -
             [4., 8.]]), tensor([[1, 2],
             [0, 1]]))
     """
-    n, d = references.shape
+    n, d = _features("references", references).shape
+    if _features("queries", queries).shape[1] != d:
+        raise InvalidValueError(
+            f"queries must have {d} features as the references, but got {queries.shape[1]}: check both"
+        )
     if _checks.whole_number("k", k, least=1) > n:
         raise InvalidValueError(f"k must be at most the number of references, {n}, but got {k}: choose a smaller one")
     _checks.whole_number("memory", memory, least=1)
@@ -49,6 +53,14 @@ def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -
     rows = max(1, min(1024, memory // (24 * (k + _SPARE) * d)))
     pieces = [_nearest(piece, references, centre, k, memory) for piece in queries.split(rows)]
     return torch.cat([distances for distances, _ in pieces]), torch.cat([indices for _, indices in pieces])
+
+
+def _features(name: str, value: Tensor) -> Tensor:
+    if _checks.float_tensor(name, value).ndim != 2 or 0 in value.shape:
+        raise InvalidValueError(f"{name} must have shape (rows, features), but got {tuple(value.shape)}: reshape it")
+    if not value.isfinite().all():
+        raise InvalidValueError(f"{name} must be finite, but some are NaN or infinite: leave out such rows")
+    return value
 
 
 def _nearest(queries: Tensor, references: Tensor, centre: Tensor, k: int, memory: int) -> tuple[Tensor, Tensor]:
@@ -88,7 +100,7 @@ def _nearest_of_all(query: Tensor, references: Tensor, k: int, reach: Tensor, me
     """The k nearest of one query, which are known to be within `reach`."""
     size, distances, indices = max(1, memory // (24 * len(query))), [], []
     for start, piece in zip(range(0, len(references), size), references.split(size), strict=True):
-        rough = torch.cdist(query[None], piece, compute_mode="donot_use_mm_for_euclid_dist")[0]
+        rough = torch.cdist(query[None].double(), piece.double(), compute_mode="donot_use_mm_for_euclid_dist")[0]
         near = (rough <= reach * _ROUGHLY).nonzero()[:, 0]
         distances.append(_distances(query[None], piece[None, near])[0])
         indices.append(near + start)

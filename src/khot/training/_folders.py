@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from khot.training._checkpoints import write_json
 from khot.training.settings import Settings
 
 _IDENTITY = "settings.json"
-_ROWS_LOOKED_AT = 256
+_ROWS_AT_ONCE = 256
+_MOST_READ = 10**9  # numbers
+_PLAIN = (int, float, str)
 
 
 def identity(
@@ -34,21 +38,40 @@ def identity(
         "precision": precision,
         "module": type(module).__qualname__,
         "weights": {name: f"{value.dtype} {tuple(value.shape)}" for name, value in module.state_dict().items()},
-        "data": {name: f"{part.dtype} {tuple(part.shape)} {_sample(part)}" for name, part in parts(data).items()},
+        "data": {name: f"{part.dtype} {tuple(part.shape)} {_digest_of(part)}" for name, part in parts(data).items()},
     }
 
 
 def _describe(value: Any) -> Any:
     """A number, name or None itself, anything else as it prints, without its address in memory."""
-    return value if isinstance(value, int | float | str | None) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    if isinstance(value, int | float | str | None):
+        return value
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return f"{text} {_code(value)}" if isinstance(value, FunctionType) else text
 
 
-def _sample(part: Any) -> str:
-    """A digest of some rows, as reading all of them may take long."""
-    rows = np.unique(np.linspace(0, part.shape[0] - 1, _ROWS_LOOKED_AT).astype(np.int64))
-    some = part[torch.from_numpy(rows)].cpu().contiguous() if isinstance(part, torch.Tensor) else take_array(part, rows)
-    raw = some.view(torch.uint8).numpy() if isinstance(some, torch.Tensor) else np.ascontiguousarray(some)
-    return hashlib.blake2b(raw.tobytes(), digest_size=8).hexdigest()
+def _code(function: FunctionType) -> str:
+    """A digest of what a function computes, with the numbers and words around it: two lambdas print alike."""
+    around = [cell.cell_contents for cell in function.__closure__ or () if isinstance(cell.cell_contents, _PLAIN)]
+    parts = (function.__code__.co_code, function.__code__.co_consts, function.__defaults__, around)
+    return hashlib.blake2b(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(parts)).encode(), digest_size=8).hexdigest()
+
+
+def _digest_of(part: Any) -> str:
+    """A digest of all rows, or of some where reading all would take long."""
+    count, digest = part.shape[0], hashlib.blake2b(digest_size=8)
+    rows = np.arange(count)
+    if count * math.prod(part.shape[1:]) > _MOST_READ:
+        rows = np.unique(np.linspace(0, count - 1, _ROWS_AT_ONCE).astype(np.int64))
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        digest.update(_bytes(part, rows[start : start + _ROWS_AT_ONCE]))
+    return digest.hexdigest()
+
+
+def _bytes(part: Any, rows: np.ndarray) -> bytes:
+    if isinstance(part, torch.Tensor):
+        return part[torch.from_numpy(rows)].cpu().contiguous().view(torch.uint8).numpy().tobytes()
+    return np.ascontiguousarray(take_array(part, rows)).tobytes()
 
 
 def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) -> Path:

@@ -1,0 +1,77 @@
+"""What CSV files mean."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from khot.errors import DataFileError
+from khot.tables import Layout, read_layout, read_queries, read_rows, write_layout
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "table.csv"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "names"),
+    [
+        ("a,b,y\n1,2,x\n3,4,z", None, ["a", "b"]),
+        ("1,2,x\n3,4,z", None, None),
+        (" a , b , y \n1,2,x\n3,4,z", None, ["a", "b"]),
+        ("2019,2020,y\n1,2,0\n3,4,1", None, ["2019", "2020"]),  # y stands above numbers
+        ("2019,2020,y\n1,2,x\n3,4,z", True, ["2019", "2020"]),
+        ("0,1,2\n1,2,0\n3,4,1", True, ["0", "1"]),
+        ("0,1,2\n1,2,0\n3,4,1", None, None),
+    ],
+)
+def test_names_in_the_first_line(tmp_path, text, header, names):
+    rows, labels, layout = read_rows(written(tmp_path, text), header=header)
+    assert layout.columns == names
+    assert len(rows) == len(labels) == text.count("\n") + (names is None)
+
+
+def test_only_plain_whole_numbers_become_numbers(tmp_path):
+    for cells, wanted in ((["0", "-3"], [0, -3]), (["007", "7"], ["007", "7"]), (["1_0", "10"], ["1_0", "10"])):
+        labels = read_rows(written(tmp_path, "\n".join(f"1.5,{cell}" for cell in cells)))[1]
+        assert labels.tolist() == wanted
+
+
+def test_layouts_are_kept(tmp_path):
+    for layout in (Layout(["a"], "y", 1), Layout(None, None, 0)):
+        write_layout(tmp_path / "table.json", layout)
+        assert read_layout(tmp_path / "table.json") == layout
+    assert read_layout(tmp_path / "none.json") is None
+    for damaged in ("[]", "{", '{"columns": [1], "label": "y", "place": 1}'):
+        (tmp_path / "table.json").write_text(damaged)
+        with pytest.raises(DataFileError, match="damaged"):
+            read_layout(tmp_path / "table.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a;b;y\n1;2;x", "only one column"),
+        ("a,a,y\n1,2,x", "several columns with the name 'a'"),
+        ("a,b,y\n1,,x", "got '' in row 1 below the names: fill in missing numbers"),
+        ("a,b,y\n1,u,x", "got 'u' in row 1 below the names: encode or drop"),
+    ],
+)
+def test_bad_tables(tmp_path, text, message):
+    with pytest.raises(DataFileError, match=message):
+        read_rows(written(tmp_path, text))
+
+
+def test_bad_npz(tmp_path):
+    path = tmp_path / "rows.npz"
+    with path.open("wb") as file:
+        np.save(file, np.zeros((2, 2)))
+    with pytest.raises(DataFileError, match="cannot be read as NPZ"):
+        read_rows(path)
+    np.savez(path, X=np.zeros((2, 2)), y=np.zeros(3))
+    with pytest.raises(DataFileError, match=r"2 rows X, but labels y of shape \(3,\)"):
+        read_queries(path, 2, None)
+    with pytest.raises(DataFileError, match="its labels are the array y"):
+        read_rows(path, label="kind")
