@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.explain import _training
+from khot.explain import _storage, _training
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
@@ -214,8 +214,7 @@ class SubsetExplainer:
         Explanation
             Exactly k items for each row, or all that it has. The same every time: there is no noise.
         """
-        if not hasattr(self, "module_"):
-            raise InvalidValueError("the explainer is not fitted: call fit(predict_proba, X) first")
+        self._check_fitted()
         if len(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
         items = self.masker.encode(X)
@@ -229,6 +228,58 @@ class SubsetExplainer:
         full = outputs(black_box, X, self.model_batch_size)
         masked = outputs(black_box, self.masker.mask(X, chosen), self.model_batch_size)
         return Explanation(self.masker, X, chosen, scores, full, masked)
+
+    def save(self, path: Path | str) -> None:
+        """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty folder, or one with an explainer that is to be replaced.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds something else.
+        """
+        self._check_fitted()
+        _storage.write(Path(path), self)
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | str,
+        *,
+        masker: Masker | None = None,
+        selector: nn.Module | None = None,
+        predictor: nn.Module | None = None,
+    ) -> "SubsetExplainer":
+        """Read an explainer that was saved. It chooses as that one did.
+
+        The black box is not stored: pass it to `explain` to see its outputs.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        masker, selector, predictor : optional
+            Those of your own, of the same make, if there were any; the masker as it was after `fit`.
+
+        Returns
+        -------
+        SubsetExplainer
+            With k, masker and sampler of the other; the rest of the parameters, which only matter to `fit`, is default.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder holds no explainer, or a damaged one, or a module does not fit.
+        """
+        return _storage.read(Path(path), cls, masker, selector, predictor)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "module_"):
+            raise InvalidValueError("the explainer is not fitted: call fit(predict_proba, X) first")
 
     def _train(self, rows: dict[str, Tensor], folder: Path) -> tuple[_training.Explainer, Run]:
         order = np.random.RandomState(self.random_state).permutation(len(rows["codes"]))

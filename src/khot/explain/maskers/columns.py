@@ -24,6 +24,8 @@ class Columns:
         group of its own.
     baseline : sequence of float, optional
         What a column that is not chosen is replaced with, by default its mean.
+    names : sequence of str, optional
+        Names of the columns, by default those of a data frame, or their numbers.
 
     Examples
     --------
@@ -36,6 +38,7 @@ class Columns:
 
     groups: Sequence[Sequence[int | str]] | None = None
     baseline: Sequence[float] | None = None
+    names: Sequence[str] | None = None
     names_: list[str] = field(init=False, repr=False, default_factory=list)
     group_of_: list[int] = field(init=False, repr=False, default_factory=list)
     mean_: list[float] = field(init=False, repr=False, default_factory=list)
@@ -44,7 +47,7 @@ class Columns:
     def fit(self, X: Any) -> "Columns":  # noqa: N803
         """Learn the names, means and scales of the columns."""
         values = _numbers(X)
-        self.names_ = [str(name) for name in X.columns] if hasattr(X, "columns") else _numbered(values.shape[1])
+        self.names_ = self._find_names(X, values.shape[1])
         self.group_of_ = self._find_groups()
         scale = values.std(0)
         self.mean_, self.scale_ = values.mean(0).tolist(), np.where(scale > 0, scale, 1.0).tolist()
@@ -84,6 +87,12 @@ class Columns:
     @property
     def _items(self) -> int:
         return max(self.group_of_) + 1
+
+    def _find_names(self, X: Any, count: int) -> list[str]:  # noqa: N803
+        names = getattr(X, "columns", range(count)) if self.names is None else self.names
+        if len(names) != count:
+            raise InvalidValueError(f"names must be {count}, one for each column, but got {len(names)}: pass as many")
+        return [str(name) for name in names]
 
     def _find_groups(self) -> list[int]:
         if self.groups is None:
@@ -130,7 +139,3 @@ def _numbers(X: Any) -> np.ndarray:  # noqa: N803
             f"a table must be finite, but got {values[row, column]} in row {row}, column {column}: fill or drop it"
         )
     return values
-
-
-def _numbered(count: int) -> list[str]:
-    return [str(i) for i in range(count)]
