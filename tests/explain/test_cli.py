@@ -10,6 +10,7 @@ import pytest
 from khot.cli import app, main
 from tests.explain.test_explainer import TEXTS, X
 
+QUICK = "--temperature 0.5 --epochs 6 --batch-size 50"
 MODEL = """
 import numpy as np
 
@@ -60,8 +61,7 @@ def test_texts(folder: Path, capsys: pytest.CaptureFixture):
 
 
 def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
-    fit = "fit numbers.csv --ignore y --model judge:of_numbers -k 1 -o why --temperature 0.5 --epochs 6 --batch-size 50"
-    run(fit)
+    run(f"fit numbers.csv --ignore y --model judge:of_numbers -k 1 -o why {QUICK}")
     (folder / "few.csv").write_text("a,b,c,d,e\n0,0,0,0,3\n")
     run("apply why few.csv")
     assert "[e = 3]" in capsys.readouterr().out

@@ -67,7 +67,7 @@ def _state(masker: Any) -> dict[str, Any] | None:
     for name, value in values.items():
         if not isinstance(value, int | float | str | list | tuple | None):
             raise InvalidTypeError(
-                f"{name} of the masker must be numbers, texts or lists of them to be saved, but got {value!r}: convert it"
+                f"{name} of the masker must be numbers, texts or lists to be saved, but got {value!r}: convert it"
             )
     return {"name": type(masker).__name__, "fields": values}
 
