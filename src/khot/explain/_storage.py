@@ -39,15 +39,13 @@ def read(folder: Path, make: Any, masker: Any, selector: nn.Module | None, predi
         state, own, sampler = numbers["masker"], numbers["own"], numbers["sampler"] or "subset"
         found = _restored(state) if state is not None else masker
         needs = {"masker": state is None, "selector": own["selector"], "predictor": own["predictor"]}
-        temperature = numbers["temperature_"]
+        k, temperature = numbers["k"], numbers["temperature_"]
     for name, given in (("masker", masker), ("selector", selector), ("predictor", predictor)):
         needed = needs[name]
         if needed != (given is not None):
             hint = f"pass such a one as {name}" if needed else f"do not pass a {name}"
             raise ModelFileError(f"{folder} was saved {'with' if needed else 'without'} a {name} of your own: {hint}")
-    explainer = make(
-        numbers["k"], masker=found, selector=selector, predictor=predictor, sampler=sampler, temperature=temperature
-    )
+    explainer = make(k, masker=found, selector=selector, predictor=predictor, sampler=sampler, temperature=temperature)
     with reading(folder):
         for name in _ATTRIBUTES:
             setattr(explainer, name, numbers[name])
