@@ -1,11 +1,16 @@
 """What the scikit-learn faces of the applications share."""
 
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from sklearn.utils import check_random_state
 
-from khot.errors import InvalidValueError
+from khot import _checks
+from khot.errors import InvalidTypeError, InvalidValueError
 
 
 def draw_seed(random_state: Any) -> int:
@@ -28,6 +33,46 @@ def find_device(name: str) -> torch.device:
     if name not in ("cpu", "auto", there.type):
         raise InvalidValueError(f"device {name!r} is not available, but {there.type!r} is: pass that, or 'auto'")
     return torch.device("cpu") if name == "cpu" else there
+
+
+def encoder_name(encoder: Any, names: Collection[str]) -> str:
+    """The name of an encoder that is not a module of yours."""
+    if not isinstance(encoder, str):
+        raise InvalidTypeError(
+            f"encoder must be one of {', '.join(names)} or a torch.nn.Module, "
+            f"but got {encoder!r} of type {type(encoder).__name__}: choose one of them"
+        )
+    return _checks.choice("encoder", encoder, tuple(names))
+
+
+def check_resume(estimator: Any) -> None:
+    """Refuse to resume a training whose folder is not named."""
+    if estimator.resume and estimator.folder is None:
+        raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
+
+
+def equal_shares(size: int, processes: int) -> int:
+    """The largest multiple of the number of processes up to `size`, as all of them get equal shares."""
+    return max(size // processes, 1) * processes
+
+
+@contextmanager
+def fitting(estimator: Any) -> Iterator[Path]:
+    """The folder of a training, which goes afterwards if none was named; what fails leaves the estimator as it was."""
+    before = dict(vars(estimator))
+    try:
+        if estimator.folder is not None:
+            yield Path(estimator.folder)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                yield Path(folder)
+    except BaseException as error:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        if isinstance(error, KeyboardInterrupt) and estimator.folder is None:
+            message = "stopped by Ctrl-C, and nothing was kept: pass a folder to be able to resume"
+            raise KeyboardInterrupt(message) from None
+        raise
 
 
 def as_array(value: Any) -> Any:

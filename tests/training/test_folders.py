@@ -57,10 +57,7 @@ def other_data():
         ({"settings": Settings(**{**vars(SETTINGS), "epochs": 4})}, "epochs is 4, there it was 3"),
         ({"settings": Settings(**{**vars(SETTINGS), "optimizer": Adam()})}, r"optimizer is 'Adam\(.*was 'AdamW\("),
         ({"settings": Settings(**{**vars(SETTINGS), "learning_rate": 0.1})}, r"learning_rate is 0.1, .*'WarmUp\("),
-        (
-            {"loss": problems.squared_error},
-            r"loss is '<function squared_error> \w+', there it was '<function noisy> \w+'",
-        ),
+        ({"loss": problems.squared_error}, "loss is '<function squared_error>', there it was '<function noisy>'"),
         ({"precision": "bf16-mixed"}, "precision is 'bf16-mixed', there it was '32-true'"),
     ],
 )

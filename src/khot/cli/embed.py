@@ -73,9 +73,12 @@ def fit(
         Go on with the training in the folder of --run.
     """
     from khot.embed import ParametricTSNE, SubsetSNE
+    from khot.embed._storage import BESIDE, KIND
     from khot.report.maps import write_map
+    from khot.storage import check_folder
     from khot.tables import read_labelled
 
+    check_folder(out, KIND, BESIDE)
     table, colours = read_labelled(rows, labels)
     options = {
         "perplexity": perplexity,

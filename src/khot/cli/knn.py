@@ -151,9 +151,10 @@ def predict(
     classifier = SubsetKNNClassifier.load(model, device=device)
     layout = read_layout(model / BESIDE[0])
     queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)
-    predictions = classifier.predict(queries)
+    neighbors = classifier.kneighbors(queries)
+    predictions = classifier.vote(*neighbors)
     if evidence is not None:
-        write_csv(evidence, ["row", "rank", "neighbor", "distance", "label"], classifier.evidence(queries))
+        write_csv(evidence, ["row", "rank", "neighbor", "distance", "label"], classifier.evidence(*neighbors))
     if out is None:
         print("prediction", *predictions, sep="\n")
     else:

@@ -1,8 +1,6 @@
 """What the embeddings have in common: a scikit-learn transformer with a trained encoder."""
 
 import copy
-import tempfile
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +14,7 @@ from torch import nn
 from khot.embed import _rows, _storage
 from khot.embed._fitting import check_parameters, train
 from khot.embed.encoders import build, check_output
-from khot.estimators import draw_seed, find_device
+from khot.estimators import draw_seed, find_device, fitting
 
 
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -51,20 +49,19 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         DivergedError, RunFolderError
             As `khot.training.fit`.
         """
-        X = _rows.checked(self, X, reset=True)  # noqa: N806
-        batch = check_parameters(self, X.shape[0])
-        self._check(batch)
-        seed = draw_seed(self.random_state)
-        shift = _rows.learn_shift(X, self.scale)
-        with torch.random.fork_rng([]):
-            torch.manual_seed(seed)
-            module = copy.deepcopy(build(self.encoder, X.shape[1], self.n_components))
-        check_output(module, X.shape[1], self.n_components)
-        place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
-        with place as folder:
-            run = train(self, module, X, shift, self._objective(), batch, seed, Path(folder))
-        self.shift_, self.history_, self._n_features_out = shift, run.history, self.n_components
-        self.encoder_ = module.to(find_device(self.device)).eval()
+        with fitting(self) as folder:
+            X = _rows.checked(self, X, reset=True)  # noqa: N806
+            batch = check_parameters(self, X.shape[0])
+            self._check(batch)
+            seed = draw_seed(self.random_state)
+            shift = _rows.learn_shift(X, self.scale)
+            with torch.random.fork_rng([]):
+                torch.manual_seed(seed)
+                module = copy.deepcopy(build(self.encoder, X.shape[1], self.n_components))
+            check_output(module, X.shape[1], self.n_components)
+            run = train(self, module, X, shift, self._objective(), batch, seed, folder)
+            self.shift_, self.history_, self._n_features_out = shift, run.history, self.n_components
+            self.encoder_ = module.to(find_device(self.device)).eval()
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803

@@ -12,6 +12,7 @@ from khot.embed import _rows
 from khot.embed._pretraining import pretrain
 from khot.embed._training import BatchLoss, FixedLoss
 from khot.errors import InvalidValueError
+from khot.estimators import check_resume, equal_shares
 from khot.training import Adam, Run, Settings, fit
 
 
@@ -22,9 +23,8 @@ def check_parameters(model: Any, rows: int) -> int:
     _checks.choice("scale", model.scale, _rows.SCALES)
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
-    if model.resume and model.folder is None:
-        raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
-    batch = max(min(model.batch_size, rows) // model.devices, 1) * model.devices
+    check_resume(model)
+    batch = equal_shares(min(model.batch_size, rows), model.devices)
     if batch < 2:
         raise InvalidValueError(f"batch_size must be at least 2, but got {model.batch_size}: neighbours are pairs")
     return batch

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.estimators import encoder_name
 
 HIDDEN = {"small": (150, 150, 500), "large": (500, 500, 2000)}
 
@@ -38,12 +38,7 @@ def build(encoder: Any, inputs: int, outputs: int) -> nn.Module:
     """The encoder of a name, without looking at an encoder of yours."""
     if isinstance(encoder, nn.Module):
         return encoder
-    if not isinstance(encoder, str):
-        raise InvalidTypeError(
-            f"encoder must be one of {', '.join(HIDDEN)} or a torch.nn.Module, "
-            f"but got {encoder!r} of type {type(encoder).__name__}: choose one of them"
-        )
-    return SigmoidNet(inputs, HIDDEN[_checks.choice("encoder", encoder, tuple(HIDDEN))], outputs)
+    return SigmoidNet(inputs, HIDDEN[encoder_name(encoder, HIDDEN)], outputs)
 
 
 def check_output(module: nn.Module, inputs: int, outputs: int) -> None:

@@ -11,8 +11,9 @@ from torch.nn import functional
 
 from khot.datasets import Dataset, Rows
 from khot.neighbors import votes
+from khot.neighbors._training import Validation
 from khot.neighbors.augmentation import augmented
-from khot.neighbors.embedding import embed, share_right
+from khot.neighbors.embedding import embed
 from khot.neighbors.losses import neighbor_logits
 from khot.neighbors.scaling import Scaling
 from khot.neighbors.search import nearest
@@ -71,27 +72,26 @@ def loss_of(method: str, scaling: Scaling, augment: str, samples: int, k: int, c
 
 
 @dataclass(frozen=True)
-class _Validation:
-    method: str
-    held_out: Labelled = field(repr=False)
-    references: Labelled = field(repr=False)
+class _HeadValidation:
+    """The accuracy of a network with a head on held-out images."""
+
+    inputs: np.ndarray = field(repr=False)
+    labels: np.ndarray = field(repr=False)
     scaling: Scaling = field(repr=False)
-    k: int
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
-        images, labels = self.held_out
-        features = embed(module, images, self.scaling)
-        if self.method == "cnn":
-            return {"accuracy": float((features.argmax(1).numpy() == labels).mean())}
-        references, reference_labels = self.references
-        return {
-            "accuracy": share_right(features, labels, embed(module, references, self.scaling), reference_labels, self.k)
-        }
+        return {"accuracy": _head_accuracy(module, self.inputs, self.labels, self.scaling)}
 
 
 def validation_of(method: str, held_out: Labelled, references: Labelled, scaling: Scaling, k: int) -> Callable:
     """The accuracy on held-out images, to be measured after an epoch."""
-    return _Validation(method, held_out, references, scaling, k)
+    if method == "cnn":
+        return _HeadValidation(*held_out, scaling)
+    return Validation(*held_out, *references, scaling, k, verbose=False)
+
+
+def _head_accuracy(module: nn.Module, images: np.ndarray, labels: np.ndarray, scaling: Scaling) -> float:
+    return float((embed(module, images, scaling).argmax(1).numpy() == labels).mean())
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ def classify(method: str, module: nn.Module, data: Dataset, scaling: Scaling, k:
     All training images vote, those that were held out in training, too.
     """
     train, test = (as_images(rows) for rows in (data.train, data.test))
-    features = embed(module, test, scaling)
     if method == "cnn":
-        return float((features.argmax(1).numpy() == data.test.labels).mean()), None
-    distances, neighbors = (found.numpy() for found in nearest(features, embed(module, train, scaling), k))
+        return _head_accuracy(module, test, data.test.labels, scaling), None
+    features, references = (embed(module, images, scaling) for images in (test, train))
+    distances, neighbors = (found.numpy() for found in nearest(features, references, k))
     predictions = votes.winners(data.train.labels[neighbors], distances, len(data.classes))
     return float((predictions == data.test.labels).mean()), Votes(data, neighbors, predictions)
 

@@ -26,6 +26,7 @@ from khot.neighbors.encoders import ResNet, with_head
 from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.report.neighbors import accuracy_curves, neighbor_rows
 from khot.training import SGD, OneCycle, Run, Settings, fit
+from khot.training._folders import cached_runs
 
 K, CANDIDATES = 9, 100
 TEMPERATURES, RATES = (0.1, 1.0, 5.0, 16.0, 64.0), (0.01, 0.03, 0.1, 0.2, 0.4)
@@ -69,7 +70,7 @@ PLANS = {
     ("full", "mnist"): Plan(32, (Stage(3, 14), Stage(6, 28)), "crop", search_rows=20_000),
     ("full", "fashion-mnist"): Plan(48, (Stage(8, 14), Stage(10, 28)), "both"),
     ("full", "cifar10"): Plan(48, (Stage(10, 16), Stage(10, 24), Stage(4, 32)), "both"),
-    ("long", "cifar10"): Plan(64, (Stage(18, 16), Stage(16, 24), Stage(14, 32)), "both"),
+    ("long", "cifar10"): Plan(48, (Stage(20, 16), Stage(28, 24), Stage(22, 32)), "both"),
 }
 
 
@@ -104,7 +105,8 @@ def run(
         known = ", ".join(f"{name} ({kind})" for kind, name in PLANS)
         raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
     if folder is not None or profile != "quick":
-        return _run(dataset, method, profile, seed, folder or _runs() / f"knn-{dataset}-{method}-{profile}-{seed}")
+        place = folder or cached_runs() / f"knn-{dataset}-{method}-{profile}-{seed}"
+        return _run(dataset, method, profile, seed, place)
     with tempfile.TemporaryDirectory() as place:
         return _run(dataset, method, profile, seed, Path(place))
 
@@ -135,7 +137,7 @@ def _run(dataset: str, method: str, profile: str, seed: int, folder: Path) -> tu
         search={f"{value:g}": round(100 * share, 2) for value, share in found.items()},
         settings=_settings(method, plan, chosen, experiment.scaling),
         seed=seed,
-        minutes=round(seconds / 60, 2),
+        minutes=round(seconds / 60, 4),
         history=history,
         machine=machine(),
     )
@@ -270,12 +272,6 @@ class _Rest:
 
     def __call__(self, step: int) -> float:
         return self.rate(self.before + step)
-
-
-def _runs() -> Path:
-    import pooch
-
-    return Path(pooch.os_cache("khot")).expanduser() / "runs"
 
 
 def _settings(method: str, plan: Plan, chosen: float, scaling: Scaling) -> dict[str, Any]:

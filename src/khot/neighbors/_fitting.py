@@ -8,6 +8,7 @@ from torch import nn
 
 from khot import _checks
 from khot.errors import InvalidValueError
+from khot.estimators import check_resume, equal_shares
 from khot.neighbors._training import NeighborLoss, Validation
 from khot.neighbors.augmentation import CHOICES
 from khot.neighbors.scaling import Scaling
@@ -28,8 +29,7 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
         raise InvalidValueError(
             f"validation_share must lie below 1, but got {model.validation_share}: pass the share to hold out"
         )
-    if model.resume and model.folder is None:
-        raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
+    check_resume(model)
     if _checks.choice("augment", model.augment, CHOICES) != "none" and X.ndim == 2:
         raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment='none'")
 
@@ -51,7 +51,7 @@ def train(
     held_out = int(model.validation_share * len(rows))
     kept, held = np.sort(order[held_out:]), np.sort(order[:held_out])
     candidates, batch = (
-        _multiple(min(size, len(kept)), model.devices) for size in (model.n_candidates, model.batch_size)
+        equal_shares(min(size, len(kept)), model.devices) for size in (model.n_candidates, model.batch_size)
     )
     k = min(model.n_neighbors, candidates)
     loss = NeighborLoss(rows[kept], labels[kept], scaling, k, candidates, model.relaxation, model.augment, seed)
@@ -72,8 +72,3 @@ def train(
     options = {"accelerator": model.device, "devices": model.devices, "precision": model.precision}
     data = (loss.inputs, loss.labels)
     return fit(module, loss, data, settings, validate=validation, folder=folder, resume=model.resume, **options)
-
-
-def _multiple(size: int, processes: int) -> int:
-    """The largest multiple of the number of processes up to `size`, as all of them get equal shares."""
-    return max(size // processes, 1) * processes

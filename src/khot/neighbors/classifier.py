@@ -1,9 +1,7 @@
 """The scikit-learn face of deep stochastic k nearest neighbours."""
 
 import copy
-import tempfile
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from torch import nn
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.estimators import draw_seed, find_device
+from khot.estimators import draw_seed, find_device, fitting
 from khot.neighbors import _inputs, votes
 from khot.neighbors import _storage as storage
 from khot.neighbors._fitting import check_neighbors, check_parameters, train
@@ -26,7 +24,6 @@ from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.neighbors.search import nearest
 from khot.sampling import Relaxation
 from khot.topk import successive_softmax
-from khot.training import Run
 
 
 class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
@@ -174,42 +171,23 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         DivergedError, RunFolderError
             As `khot.training.fit`.
         """
-        before = dict(vars(self))
-        try:
-            return self._fit(X, y)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    def _fit(self, X: Any, y: Any) -> "SubsetKNNClassifier":  # noqa: N803
-        X, y = _inputs.training_rows(self, X, y)  # noqa: N806
-        check_parameters(self, X)
-        classes, labels = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise InvalidValueError(f"y must have at least two classes, but got one class, {classes[0]!r}: add another")
-        seed, scaling = draw_seed(self.random_state), learn_scaling(X)
-        with torch.random.fork_rng([]):
-            torch.manual_seed(seed)
-            module = copy.deepcopy(build(self.encoder, X.shape[1:]))
-        place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
-        with place as folder:
-            run = self._train(module, X, labels, scaling, seed, Path(folder))
-        references = _features(module.to(find_device(self.device)), X, scaling)
-        self.classes_, self.shape_, self.scaling_, self.history_ = classes, X.shape[1:], scaling, run.history
-        self.encoder_, self.references_, self.reference_labels_ = module, references, labels
+        with fitting(self) as folder:
+            X, y = _inputs.training_rows(self, X, y)  # noqa: N806
+            check_parameters(self, X)
+            classes, labels = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise InvalidValueError(
+                    f"y must have at least two classes, but got one class, {classes[0]!r}: add another"
+                )
+            seed, scaling = draw_seed(self.random_state), learn_scaling(X)
+            with torch.random.fork_rng([]):
+                torch.manual_seed(seed)
+                module = copy.deepcopy(build(self.encoder, X.shape[1:]))
+            self.history_ = train(self, module, X, labels, scaling, seed, folder).history
+            self.references_ = _features(module.to(find_device(self.device)), X, scaling)
+            self.classes_, self.shape_, self.scaling_ = classes, X.shape[1:], scaling
+            self.encoder_, self.reference_labels_ = module, labels
         return self
-
-    def _train(
-        self, module: nn.Module, rows: np.ndarray, labels: np.ndarray, scaling: Scaling, seed: int, folder: Path
-    ) -> Run:
-        try:
-            return train(self, module, rows, labels, scaling, seed, folder)
-        except KeyboardInterrupt:
-            if self.folder is None:
-                message = "stopped by Ctrl-C, and nothing was kept: pass a folder to be able to resume"
-                raise KeyboardInterrupt(message) from None
-            raise
 
     def kneighbors(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:  # noqa: N803
         """Tell the nearest reference rows: what a prediction rests on.
@@ -249,7 +227,21 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         ndarray, shape (q,)
             Labels.
         """
-        distances, indices = self.kneighbors(X)
+        return self.vote(*self.kneighbors(X))
+
+    def vote(self, distances: NDArray[np.float32], indices: NDArray[np.int64]) -> np.ndarray:
+        """Predict labels from neighbours that `kneighbors` found.
+
+        Parameters
+        ----------
+        distances, indices : ndarray, shape (q, n_neighbors)
+            As `kneighbors` returns them.
+
+        Returns
+        -------
+        ndarray, shape (q,)
+            Labels, as `predict` chooses them.
+        """
         return self.classes_[votes.winners(self.reference_labels_[indices], distances, len(self.classes_))]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -268,20 +260,21 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         _, indices = self.kneighbors(X)
         return votes.shares(self.reference_labels_[indices], len(self.classes_))
 
-    def evidence(self, X: Any) -> Iterator[tuple[int, int, int, float, Any]]:  # noqa: N803
-        """List the neighbours of each row, for a table.
+    def evidence(
+        self, distances: NDArray[np.float32], indices: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, int, float, Any]]:
+        """List neighbours that `kneighbors` found, for a table.
 
         Parameters
         ----------
-        X : array or Tensor, shape (q, ...)
-            Rows as in `fit`.
+        distances, indices : ndarray, shape (q, n_neighbors)
+            As `kneighbors` returns them.
 
         Yields
         ------
         tuple
             The row, the rank of the neighbour from 1, its index among the references, its distance and its label.
         """
-        distances, indices = self.kneighbors(X)
         labels = self.classes_[self.reference_labels_[indices]]
         for row, rank in np.ndindex(indices.shape):
             yield row, rank + 1, int(indices[row, rank]), float(distances[row, rank]), labels[row, rank]

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.estimators import encoder_name
 
 NAMES = ("mlp", "convnet", "resnet")
 
@@ -127,12 +128,7 @@ def build(encoder: Any, shape: tuple[int, ...]) -> nn.Module:
     """The encoder of a name for inputs (d,) or (height, width, channels), without looking at an encoder of yours."""
     if isinstance(encoder, nn.Module):
         return encoder
-    if not isinstance(encoder, str):
-        raise InvalidTypeError(
-            f"encoder must be one of {', '.join(NAMES)} or a torch.nn.Module, "
-            f"but got {encoder!r} of type {type(encoder).__name__}: choose one of them"
-        )
-    name = _checks.choice("encoder", encoder, NAMES)
+    name = encoder_name(encoder, NAMES)
     if (name == "mlp") != (len(shape) == 1):
         wanted, hint = "tables (n, d)", "pass 'convnet' or 'resnet', or flatten the rows"
         if name != "mlp":

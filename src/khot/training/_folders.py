@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
-from types import FunctionType
+from types import LambdaType
 from typing import Any
 
 import numpy as np
@@ -47,11 +47,11 @@ def _describe(value: Any) -> Any:
     if isinstance(value, int | float | str | None):
         return value
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-    return f"{text} {_code(value)}" if isinstance(value, FunctionType) else text
+    return f"{text} {_code(value)}" if isinstance(value, LambdaType) and value.__name__ == "<lambda>" else text
 
 
-def _code(function: FunctionType) -> str:
-    """A digest of what a function computes, with the numbers and words around it: two lambdas print alike."""
+def _code(function: LambdaType) -> str:
+    """A digest of what a function without a name computes, with the numbers and words around it."""
     around = [cell.cell_contents for cell in function.__closure__ or () if isinstance(cell.cell_contents, _PLAIN)]
     parts = (function.__code__.co_code, function.__code__.co_consts, function.__defaults__, around)
     return hashlib.blake2b(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(parts)).encode(), digest_size=8).hexdigest()
@@ -89,12 +89,17 @@ def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) 
 
 def _by_default(about: dict[str, Any], resume: bool) -> Path:
     """A new folder in the user's cache, named by the settings and the time; to resume, the last with that name."""
-    import pooch
-
-    runs = Path(pooch.os_cache("khot")).expanduser() / "runs"
+    runs = cached_runs()
     digest = hashlib.blake2b(json.dumps(about).encode(), digest_size=6).hexdigest()
     before = sorted(runs.glob(f"{digest}-*"))
     return before[-1] if resume and before else runs / f"{digest}-{datetime.now():%Y%m%d-%H%M%S-%f}"
+
+
+def cached_runs() -> Path:
+    """Where runs live whose folder nobody names: in the user's cache."""
+    import pooch
+
+    return Path(pooch.os_cache("khot")).expanduser() / "runs"
 
 
 def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:

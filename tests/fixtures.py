@@ -1,0 +1,21 @@
+"""Fixtures of the tests that train; a conftest.py imports those it needs."""
+
+import os
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def impatient_disk(monkeypatch: pytest.MonkeyPatch):
+    """Waiting for the disk guards against power cuts only, which are not tested."""
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """On networks this small, a second thread costs more than it brings."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
