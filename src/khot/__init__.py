@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from khot import datasets, distributions, embed, errors, neighbors, nn, schedules, topk, training
+    from khot import datasets, distributions, embed, errors, explain, neighbors, nn, schedules, topk, training
     from khot.distributions import OrderedSubset, RelaxedOrderedSubset, RelaxedSubset, Subset
     from khot.keys import gumbel_keys, reservoir_keys
     from khot.sampling import sample_subset
@@ -22,6 +22,7 @@ __all__ = [
     "distributions",
     "embed",
     "errors",
+    "explain",
     "gumbel_keys",
     "hard_topk",
     "neighbors",

@@ -35,3 +35,7 @@ class DivergedError(KhotError, FloatingPointError):
 
 class RunFolderError(KhotError, OSError):
     """A folder that cannot serve as the folder of this run: it holds another one, or only damaged checkpoints."""
+
+
+class BlackBoxError(KhotError, ValueError):
+    """A model to be explained whose outputs cannot be used, or that raised an error."""

@@ -3,7 +3,8 @@
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +32,42 @@ def write_model(
 
     `kind` is what it is called in errors, and the name of its JSON file. Files of the names in `beside` may stay there.
     """
-    check_folder(folder, kind, beside)
     numbers = {
-        "format": _FORMAT,
-        "khot": __version__,
         "parameters": _plain(model.get_params(deep=False)),
         "encoder": model.encoder if isinstance(model.encoder, str) else None,
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
         "history": model.history_,
         **numbers,
     }
-    weights = {_ENCODER + name: value.detach().cpu() for name, value in model.encoder_.state_dict().items()}
+    write_parts(folder, kind, numbers, tensors | weights_of(model.encoder_, _ENCODER), beside)
+
+
+def write_parts(
+    folder: Path, kind: str, numbers: dict[str, Any], tensors: dict[str, Tensor], beside: Collection[str] = ()
+) -> None:
+    """Write numbers and tensors such that files of two saves are told apart."""
+    check_folder(folder, kind, beside)
     folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in (weights | tensors).items()})
-    write_json(folder / f"{kind}.json", numbers | {"digest": _digest(folder / _TENSORS)})
+    write_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in tensors.items()})
+    about = {"format": _FORMAT, "khot": __version__, **numbers, "digest": _digest(folder / _TENSORS)}
+    write_json(folder / f"{kind}.json", about)
+
+
+def weights_of(module: nn.Module, prefix: str) -> dict[str, Tensor]:
+    """The state of a module on the CPU, with a prefix before every name."""
+    return {prefix + name: value.detach().cpu() for name, value in module.state_dict().items()}
+
+
+def load_weights(folder: Path, module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> nn.Module:
+    """Give a module the state that was written with a prefix; it is in `eval()` mode then."""
+    weights = {name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)}
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(
+            f"{prefix.rstrip('/')} does not fit the weights in {folder} ({error}): pass the same make"
+        ) from error
+    return module.eval()
 
 
 def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
@@ -88,22 +111,34 @@ def read_model(
     `restore` gets the numbers and tensors, then `build` the name of the encoder, if it is one of khot's; if it is not,
     `encoder` is one of the same make.
     """
-    numbers = read_numbers(folder, kind)
-    try:
-        if numbers["digest"] != _digest(folder / _TENSORS):
-            raise ValueError(f"{_TENSORS} is not the one that was saved with {kind}.json")
-        tensors = read_tensors(folder / _TENSORS)
+    numbers, tensors = read_parts(folder, kind)
+    with reading(folder):
         name = numbers["encoder"]
         model.set_params(**_plain(numbers["parameters"]))
         model.history_ = numbers["history"]
         if numbers["feature_names"]:
             model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)
         restore(numbers, tensors)
+    model.encoder_ = load_weights(folder, _encoder(folder, name, build, encoder), tensors, _ENCODER)
+    model.encoder = name or encoder
+
+
+def read_parts(folder: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The numbers and tensors of a model."""
+    numbers = read_numbers(folder, kind)
+    with reading(folder):
+        if numbers["digest"] != _digest(folder / _TENSORS):
+            raise ValueError(f"{_TENSORS} is not the one that was saved with {kind}.json")
+        return numbers, read_tensors(folder / _TENSORS)
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Whatever goes wrong inside is told as damage of the folder."""
+    try:
+        yield
     except Exception as error:  # safetensors has errors of its own
         raise _damaged(folder, error) from error
-    weights = {name.removeprefix(_ENCODER): part for name, part in tensors.items() if name.startswith(_ENCODER)}
-    model.encoder_ = _with_weights(folder, _encoder(folder, name, build, encoder), weights)
-    model.encoder = name or encoder
 
 
 def _a(kind: str) -> str:
@@ -120,14 +155,6 @@ def _encoder(folder: Path, name: str | None, build: Callable[[str], nn.Module], 
     if name is not None and given is not None:
         raise ModelFileError(f"{folder} was saved with the encoder {name!r}: do not pass another one")
     return build(name) if name is not None else copy.deepcopy(given)  # pyright: ignore[reportReturnType]
-
-
-def _with_weights(folder: Path, module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
-    try:
-        module.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ModelFileError(f"encoder does not fit the weights in {folder} ({error}): pass the same make") from error
-    return module.eval()
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -112,6 +112,22 @@ def read_matrix(path: Path, label: str | None = None) -> tuple[np.ndarray, np.nd
     return _numbers(path, _lines(path)[1]), None
 
 
+def read_texts(path: Path, column: str) -> list[str]:
+    """The texts in a column of a CSV file with names in its first line."""
+    names, lines = _lines(path, header=True)
+    place = _place(path, names, column)
+    return [line[place] for line in lines]
+
+
+def read_named(path: Path, label: str | None = None) -> tuple[np.ndarray, list[str] | None]:
+    """Rows of numbers of a CSV file without the column `label`, if it has one, and the names of the columns."""
+    names, lines = _lines(path)
+    if names is not None and label in names:
+        place = names.index(label)
+        names, lines = names[:place] + names[place + 1 :], [line[:place] + line[place + 1 :] for line in lines]
+    return _numbers(path, lines), names
+
+
 def read_labelled(path: Path, labels: str | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Rows of numbers with labels from a file of their own, or the column of that name; without, those of an NPZ."""
     if labels is None or not Path(labels).is_file():

@@ -7,6 +7,7 @@ from cyclopts import App
 import khot
 from khot.cli.demo import demo
 from khot.cli.embed import embed
+from khot.cli.explain import explain
 from khot.cli.knn import knn
 from khot.cli.reproduce import reproduce
 from khot.errors import KhotError
@@ -19,6 +20,7 @@ app = App(
 )
 app.command(demo)
 app.command(embed)
+app.command(explain)
 app.command(knn)
 app.command(reproduce)
 

@@ -1,0 +1,196 @@
+"""`khot explain ...`: learn which items of the rows of a file a model rests on, and show them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from khot.cli.numbers import WholeNumber
+
+explain = App(name="explain", help="Explain what a model says about rows by the k items that tell most about it.")
+
+
+@explain.command
+def fit(
+    rows: Path,
+    *,
+    model: str,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])],
+    text: str | None = None,
+    items: Literal["words", "sentences"] = "words",
+    ignore: str | None = None,
+    sampler: Literal["subset", "l2x"] = "subset",
+    temperature: float | None = None,
+    epochs: WholeNumber = 20,
+    batch_size: WholeNumber = 100,
+    learning_rate: float = 1e-3,
+    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
+    seed: WholeNumber = 0,
+    run: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Train an explainer on what a model says about the rows of a CSV file, and save it.
+
+    Parameters
+    ----------
+    rows
+        A CSV file: texts in a column (--text), or numbers in all columns.
+    model
+        The model, as module:function, with the module in the current folder or installed: a function from a list of
+        texts, or an array of numbers, to the probabilities (n, classes) of the classes.
+    out
+        Folder for the explainer.
+    k
+        Items to choose.
+    text
+        Name of the column with the texts.
+    items
+        Whether words or sentences of the texts are chosen.
+    ignore
+        Name of a column of numbers that is not for the model, such as the label.
+    sampler
+        subset for relaxed subset sampling, l2x for the independent samples of L2X.
+    temperature
+        Temperature of the relaxation; by default the best of five after a short training with each.
+    epochs
+        Most passes over the data.
+    batch_size
+        Rows of a training step.
+    learning_rate
+        Rate of RMSprop.
+    device
+        Kind of device for the explainer.
+    seed
+        Seed of all that is random.
+    run
+        Folder to keep the trainings in, so that they can be resumed.
+    resume
+        Go on with the trainings in the folder of --run.
+    """
+    from khot.explain import Columns, SubsetExplainer
+    from khot.explain._storage import BESIDE, KIND
+    from khot.storage import check_folder
+
+    check_folder(out, KIND, BESIDE)
+    predict_proba = _find(model)
+    data, names = _read(rows, text, ignore)
+    explainer = SubsetExplainer(
+        k,
+        masker=items if text else Columns(names=names),
+        sampler=sampler,
+        temperature="search" if temperature is None else temperature,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        device=device,
+        random_state=seed,
+        folder=run,
+        resume=resume,
+    )
+    explainer.fit(predict_proba, data).save(out)
+    about = {"model": model, "text": text, "ignore": ignore, "columns": names}
+    (out / BESIDE[0]).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    print(f"temperature {explainer.temperature_:g}, wrote {out}")
+
+
+@explain.command
+def apply(
+    explainer: Path,
+    rows: Path,
+    *,
+    model: str | None = None,
+    html: Path | None = None,
+    json: Path | None = None,
+    csv: Path | None = None,
+) -> None:
+    """Choose the items of the rows of a file, and show them.
+
+    Parameters
+    ----------
+    explainer
+        Folder of an explainer that `khot explain fit` wrote.
+    rows
+        A CSV file like that of the training.
+    model
+        The model, as module:function, if it is another one than in training.
+    html
+        File for a page with the chosen items marked.
+    json
+        File for the chosen items, their scores and the outputs of the model.
+    csv
+        File for a table of the chosen items. Without any of the three, they are printed.
+    """
+    from khot.explain import SubsetExplainer
+    from khot.explain.fidelity import post_hoc_accuracy
+    from khot.tables import write_csv
+
+    about = _about(explainer)
+    data, _ = _read(rows, about["text"], about["ignore"], about["columns"])
+    explanation = SubsetExplainer.load(explainer).explain(data, _find(model or about["model"]))
+    if html is not None:
+        explanation.to_html(html, title=f"Explanations of {rows.name}")
+    if json is not None:
+        explanation.to_json(json)
+    if csv is not None:
+        records = explanation.to_records()
+        write_csv(csv, ["row", "rank", "item", "text", "score"], (list(record.values()) for record in records))
+    if html is None and json is None and csv is None:
+        print(explanation)
+    share = post_hoc_accuracy(explanation)
+    told = f"the model says the same about the chosen items alone in {100 * share.value:.1f}% of the rows"
+    print(f"{told} (95% interval {100 * share.low:.1f} to {100 * share.high:.1f})", file=sys.stderr)
+
+
+def _find(model: str) -> Any:
+    """The function of a name such as module:function."""
+    from importlib import import_module
+
+    from khot.errors import InvalidValueError
+
+    module, colon, name = model.partition(":")
+    if not (module and colon and name):
+        raise InvalidValueError(f"--model must be module:function, but got {model!r}: name both")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidValueError(
+            f"--model {model} cannot be found ({error}): run khot in the folder of {module}.py, or install it"
+        ) from error
+    return found
+
+
+def _read(rows: Path, text: str | None, ignore: str | None, columns: list[str] | None = None) -> tuple[Any, Any]:
+    """Texts, or numbers and the names of their columns, which must be those of the training."""
+    from khot.errors import DataFileError
+    from khot.tables import read_named, read_texts
+
+    if text is not None:
+        return read_texts(rows, text), None
+    numbers, names = read_named(rows, ignore)
+    if columns is not None and names is not None and names != columns:
+        raise DataFileError(
+            f"{rows} must have the columns of the training, {', '.join(columns)}, but has {', '.join(names)}: "
+            "give it the same, in the same order"
+        )
+    return numbers, names
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    """What `fit` remembered about the file and the model."""
+    from khot.errors import ModelFileError
+    from khot.explain._storage import BESIDE
+
+    try:
+        about = json.loads((folder / BESIDE[0]).read_text(encoding="utf-8"))
+        return {name: about[name] for name in ("model", "text", "ignore", "columns")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(
+            f"{folder} is not the folder of an explainer that khot explain fit wrote ({error}): pass another"
+        ) from error

@@ -1,0 +1,102 @@
+"""The sentiment models that are explained."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from khot.training import Adam, RMSprop, Run, Settings, Step, fit
+
+_ROWS = 500  # predicted together
+
+
+class WordNetwork(nn.Sequential):
+    """Tokens (b, length) to two logits: a convolution of three words at a time, and the maximum over the text."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__(
+            *[nn.Embedding(vocabulary, 50), nn.Dropout(0.2), _Transposed(), nn.Conv1d(50, 250, 3), nn.ReLU()],
+            *[nn.AdaptiveMaxPool1d(1), nn.Flatten(), nn.Linear(250, 250), nn.Dropout(0.2), nn.ReLU()],
+            nn.Linear(250, 2),
+        )
+
+
+class _Transposed(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.transpose(1, 2)
+
+
+class SentenceNetwork(nn.Module):
+    """Sentences (b, sentences, length) to two logits: an LSTM over words, and one over the sentences, both ways."""
+
+    def __init__(self, vocabulary: int, embedding: int = 100, units: int = 100) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.words = nn.LSTM(embedding, units, batch_first=True, bidirectional=True)
+        self.sentences = nn.LSTM(2 * units, units, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(2 * units, 2)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        lengths = (codes != 0).sum(-1)
+        present = lengths > 0
+        features = self.embedding.weight.new_zeros(*codes.shape[:2], self.head.in_features)
+        if present.any():
+            inside = self.embedding(codes[present][:, : int(lengths.max())])
+            features = features.masked_scatter(present.unsqueeze(-1), _ends(self.words, inside, lengths[present]))
+        last = torch.where(present, torch.arange(1, codes.shape[1] + 1), 0).amax(1).clamp(min=1)
+        return self.head(_ends(self.sentences, features, last))
+
+
+def _ends(network: nn.LSTM, inputs: Tensor, lengths: Tensor) -> Tensor:
+    """The last states (b, 2 units) of both directions."""
+    packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+    _, (states, _) = network(packed)
+    return torch.cat([states[0], states[1]], -1)
+
+
+@dataclass(frozen=True)
+class _Accuracy:
+    inputs: NDArray[np.int64] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+
+    def __call__(self, module: nn.Module) -> dict[str, float]:
+        return {"accuracy": float((predict(module, self.inputs).argmax(1) == self.labels).mean())}
+
+
+def train(
+    network: nn.Module, inputs: NDArray[np.int64], labels: NDArray[np.int64], seed: int, folder: Path, epochs: int = 5
+) -> Run:
+    """Train on nine tenths of the reviews; the weights of the epoch that is best on the rest are kept."""
+    order = np.random.RandomState(seed).permutation(len(inputs))
+    held, kept = np.split(order, [len(order) // 10])
+    words = isinstance(network, WordNetwork)
+    settings = Settings(
+        epochs=epochs,
+        batch_size=40 if words else 100,
+        learning_rate=1e-3,
+        optimizer=Adam() if words else RMSprop(),
+        monitor="accuracy",
+        maximize=True,
+        patience=1,
+        seed=seed,
+    )
+    validate = _Accuracy(inputs[held], labels[held])
+    return fit(network, _loss, (inputs[kept], labels[kept]), settings, validate=validate, folder=folder, resume=True)
+
+
+def predict(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Probabilities (n, 2)."""
+    network.eval()
+    with torch.no_grad():
+        pieces = [torch.from_numpy(np.ascontiguousarray(inputs[i : i + _ROWS])) for i in range(0, len(inputs), _ROWS)]
+        return torch.cat([network(piece).softmax(-1) for piece in pieces]).numpy()
+
+
+def _loss(module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:
+    tokens, labels = batch
+    return functional.cross_entropy(module(tokens), labels)

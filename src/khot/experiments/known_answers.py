@@ -1,0 +1,131 @@
+"""Explanations whose answers are known: the four synthetic problems of L2X.
+
+Ten features, of which a few decide the probability of the class; an explainer should score these highest.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from khot.explain import SubsetExplainer
+
+FEATURES = 10
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A distribution of rows, a model, and the features that it rests on.
+
+    Attributes
+    ----------
+    draw : callable
+        ``f(rows, generator) -> (rows, 10)``.
+    logit : callable
+        ``f(X) -> (rows,)``: the probability of the second class is 1 / (1 + e^logit).
+    relevant : callable
+        ``f(X) -> (rows, 10)``: flags of the features that decide.
+    k : int
+        How many these are.
+    """
+
+    draw: Callable[[int, np.random.RandomState], NDArray[np.float64]]
+    logit: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    relevant: Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+    k: int
+
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: N803
+        """The true probabilities of the two classes."""
+        p = 1 / (1 + np.exp(self.logit(X)))
+        return np.stack([1 - p, p], 1)
+
+    @property
+    def optimum(self) -> float:
+        """The least median rank of the features that decide."""
+        return (self.k + 1) / 2
+
+
+def _normal(rows: int, noise: np.random.RandomState) -> NDArray[np.float64]:
+    return noise.randn(rows, FEATURES)
+
+
+def _two_humps(rows: int, noise: np.random.RandomState) -> NDArray[np.float64]:
+    X = noise.randn(rows, FEATURES)  # noqa: N806
+    X[:, 9] += np.where(noise.rand(rows) < 0.5, 3.0, -3.0)
+    return X
+
+
+def _always(*features: int) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]:
+    return lambda x: np.broadcast_to(np.isin(np.arange(FEATURES), features), x.shape)
+
+
+def _orange_skin(X: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: N803
+    return np.square(X).sum(1) - 4
+
+
+def _additive(X: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: N803
+    return -100 * np.sin(0.2 * X[:, 0]) + np.abs(X[:, 1]) + X[:, 2] + np.exp(-X[:, 3]) - 2.4
+
+
+def _switched(X: NDArray[np.float64]) -> NDArray[np.bool_]:  # noqa: N803
+    first = np.isin(np.arange(FEATURES), (0, 1, 2, 3, 9))
+    second = np.isin(np.arange(FEATURES), (4, 5, 6, 7, 9))
+    return np.where(X[:, 9:] > 0, first, second)
+
+
+PROBLEMS = {
+    "xor": Problem(_normal, lambda x: x[:, 0] * x[:, 1], _always(0, 1), 2),
+    "orange skin": Problem(_normal, lambda x: _orange_skin(x[:, :4]), _always(0, 1, 2, 3), 4),
+    "nonlinear additive": Problem(_normal, lambda x: _additive(x[:, :4]), _always(0, 1, 2, 3), 4),
+    "switch": Problem(
+        _two_humps, lambda x: np.where(x[:, 9] > 0, _orange_skin(x[:, :4]), _additive(x[:, 4:8])), _switched, 5
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The mean over test rows of the median rank of the features that decide; the least possible is `optimum`."""
+
+    problem: str
+    sampler: str
+    median_rank: float
+    optimum: float
+    minutes: float
+
+
+def median_rank(scores: NDArray[Any], relevant: NDArray[np.bool_]) -> float:
+    """The mean over rows of the median rank, from 1, of the relevant features by their scores.
+
+    >>> median_rank(np.array([[0.9, 0.1, 0.5]]), np.array([[True, False, True]]))
+    1.5
+    """
+    ranks = 1 + np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1)
+    return float(np.mean([np.median(row[flags]) for row, flags in zip(ranks, relevant, strict=True)]))
+
+
+def run(name: str, sampler: str, rows: int = 100_000, test_rows: int = 10_000, seed: int = 0, **options: Any) -> Row:
+    """Explain one problem with one sampler; `options` are those of `SubsetExplainer`."""
+    began = time.perf_counter()
+    problem, noise = PROBLEMS[name], np.random.RandomState(seed)
+    train, test = problem.draw(rows, noise), problem.draw(test_rows, noise)
+    settings = {"temperature": 0.1, "batch_size": 1000, "epochs": 20, "random_state": seed} | options
+    explainer = SubsetExplainer(problem.k, sampler=sampler, **settings)
+    scores = explainer.fit(problem.predict_proba, train).explain(test).scores
+    found = median_rank(scores, problem.relevant(test))
+    return Row(name, sampler, found, problem.optimum, minutes=round((time.perf_counter() - began) / 60, 2))
+
+
+def table(rows: list[Row]) -> str:
+    """The result as text."""
+    lines = [f"{'problem':<20}{'sampler':<10}{'median rank':>12}{'optimum':>9}{'minutes':>9}"]
+    lines += [f"{r.problem:<20}{r.sampler:<10}{r.median_rank:>12.2f}{r.optimum:>9.1f}{r.minutes:>9.2f}" for r in rows]
+    return "\n".join(lines)
+
+
+def as_dicts(rows: list[Row]) -> list[dict[str, Any]]:
+    """The rows for JSON."""
+    return [asdict(row) for row in rows]

@@ -1,0 +1,146 @@
+"""What an explainer says about rows, and its forms: a table, JSON, a page, lines for a terminal."""
+
+import json
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from khot.errors import InvalidValueError
+from khot.explain.maskers import Masker
+from khot.explain.maskers.items import take
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The chosen items of rows.
+
+    Attributes
+    ----------
+    chosen : ndarray of bool, shape (n, items)
+        Which items were chosen.
+    scores : ndarray of float32, shape (n, items)
+        The logits of the items, -inf for absent ones.
+    full, masked : ndarray of float32, shape (n, classes), or None
+        What the black box says about the rows, and about the rows of which only the chosen items are left.
+    """
+
+    masker: Masker = field(repr=False)
+    rows: Any = field(repr=False)
+    chosen: NDArray[np.bool_] = field(repr=False)
+    scores: NDArray[np.float32] = field(repr=False)
+    full: NDArray[np.float32] | None = field(repr=False, default=None)
+    masked: NDArray[np.float32] | None = field(repr=False, default=None)
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    @property
+    def items(self) -> list[list[str]]:
+        """The chosen items of each row as text, in their order."""
+        return [
+            [text.strip() for text, item in self._pieces(row) if item is not None and self.chosen[row, item]]
+            for row in range(len(self))
+        ]
+
+    @property
+    def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What the black box says about the whole rows and about the chosen items, or an error if it was not asked."""
+        if self.full is None or self.masked is None:
+            raise InvalidValueError(
+                "the explanation has no outputs of the black box: pass predict_proba to SubsetExplainer.explain"
+            )
+        return self.full, self.masked
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each chosen item: row, item, its text and score, and the rank of the score from 1."""
+        records = []
+        for row in range(len(self)):
+            texts = {item: text.strip() for text, item in self._pieces(row) if item is not None}
+            numbers = np.flatnonzero(self.chosen[row])
+            order = np.argsort(-self.scores[row, numbers], kind="stable")
+            for rank, item in enumerate(numbers[order].tolist(), 1):
+                score = float(self.scores[row, item])
+                records.append({"row": row, "rank": rank, "item": item, "text": texts[item], "score": score})
+        return records
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """A data frame of the records.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}
+            The kind of data frame; the package must be installed.
+        """
+        import narwhals
+
+        records = self.to_records()
+        names = ("row", "rank", "item", "text", "score")
+        data = {name: [record[name] for record in records] for name in names}
+        return narwhals.from_dict(data, backend=backend).to_native()  # pyright: ignore[reportArgumentType]
+
+    def to_json(self, path: Path | str | None = None) -> str:
+        """The chosen items, and the outputs of the black box, as JSON; also written to a file if one is named."""
+        rows: list[dict[str, Any]] = [{"row": row, "items": []} for row in range(len(self))]
+        for record in self.to_records():
+            rows[record.pop("row")]["items"].append(record)
+        for name, outputs in (("full", self.full), ("masked", self.masked)):
+            if outputs is not None:
+                for row, output in zip(rows, outputs.tolist(), strict=True):
+                    row[name] = output
+        text = json.dumps(rows, indent=1, ensure_ascii=False)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def to_html(self, path: Path | str, title: str = "Explanation") -> None:
+        """Write a self-contained page: each row with its chosen items marked, and both confidences."""
+        from khot.report.explanations import write_explanations
+
+        write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))])
+
+    def _repr_html_(self) -> str:
+        from khot.report.explanations import STYLE
+
+        shown = min(len(self), 20)
+        rest = f"<p>and {len(self) - shown} more</p>" if shown < len(self) else ""
+        return f"<style>{STYLE}</style>" + "".join(self._row_html(row) for row in range(shown)) + rest
+
+    def __str__(self) -> str:
+        return "\n\n".join(self._row_text(row) for row in range(len(self)))
+
+    def _pieces(self, row: int) -> list[tuple[str, int | None]]:
+        one = take(self.rows, slice(row, row + 1))
+        return list(self.masker.pieces(one.iloc[0] if hasattr(one, "iloc") else one[0]))
+
+    def _row_html(self, row: int) -> str:
+        marked = "".join(
+            f"<mark>{escape(text)}</mark>" if item is not None and self.chosen[row, item] else escape(text)
+            for text, item in self._separated(row)
+        )
+        return f'<article class="khot"><p class="says">{escape(self._says(row))}</p><p>{marked}</p></article>'
+
+    def _row_text(self, row: int) -> str:
+        text = "".join(
+            f"[{text}]" if item is not None and self.chosen[row, item] else text for text, item in self._separated(row)
+        )
+        return f"{self._says(row)}\n{text}".strip()
+
+    def _separated(self, row: int) -> list[tuple[str, int | None]]:
+        """The pieces, with a separator where items follow each other at once, as columns do."""
+        pieces: list[tuple[str, int | None]] = []
+        for text, item in self._pieces(row):
+            if item is not None and pieces and pieces[-1][1] is not None:
+                pieces.append((" · ", None))
+            pieces.append((text.strip() if item is not None else text, item))
+        return pieces
+
+    def _says(self, row: int) -> str:
+        if self.full is None or self.masked is None:
+            return ""
+        label = int(self.full[row].argmax())
+        full, masked = self.full[row, label], self.masked[row, label]
+        return f"class {label}: {full:.3f} on the whole, {masked:.3f} on the chosen items"

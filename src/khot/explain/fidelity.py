@@ -1,0 +1,163 @@
+"""How far an explanation can be trusted: does the black box say the same about the chosen items alone?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from khot import _checks
+from khot.errors import InvalidValueError
+from khot.explain.black_box import PredictProba, outputs
+from khot.explain.explanation import Explanation
+from khot.explain.maskers import Masker
+
+_NORMAL = 1.96  # of a 95% interval
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of rows with its 95% interval.
+
+    >>> Share.of(np.array([True, True, True, False]))
+    Share(value=0.75, low=0.30..., high=0.95...)
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, flags: NDArray[np.bool_]) -> "Share":
+        """The share of true flags, with Wilson's interval, which is right for few rows and for shares near 0 and 1."""
+        n, p, z = len(flags), float(np.mean(flags)), _NORMAL
+        middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+        return cls(p, float(middle - half), float(middle + half))
+
+
+def post_hoc_accuracy(explanation: Explanation) -> Share:
+    """How often the black box names the same class for the chosen items alone as for the whole row.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With the outputs of the black box.
+
+    Returns
+    -------
+    Share
+        Of the rows, with a 95% interval.
+    """
+    full, masked = explanation.outputs
+    return Share.of(full.argmax(1) == masked.argmax(1))
+
+
+def post_hoc_accuracy_of(
+    predict_proba: PredictProba,
+    masker: Masker,
+    X: Any,  # noqa: N803
+    chosen: NDArray[np.bool_],
+    batch_size: int = 256,
+) -> Share:
+    """The same of items (n, items) that were chosen in any other way, for comparison.
+
+    `random_items` and `largest_items` choose at random, and by scores such as gradients.
+    """
+    full, masked = (outputs(predict_proba, rows, batch_size) for rows in (X, masker.mask(X, chosen)))
+    return Share.of(full.argmax(1) == masked.argmax(1))
+
+
+def random_items(present: NDArray[np.bool_], k: int, seed: int = 0) -> NDArray[np.bool_]:
+    """k random items (n, items) of those present in each row, or all of a row that has fewer.
+
+    >>> random_items(np.array([[True, True, False], [True, True, True]]), k=2).sum(1)
+    array([2, 2])
+    """
+    return largest_items(np.random.RandomState(seed).rand(*present.shape), present, k)
+
+
+def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> NDArray[np.bool_]:
+    """The k items (n, items) with the largest scores of those present in each row; of equal ones the first.
+
+    >>> largest_items(np.array([[0.1, 0.9, 0.5]]), np.array([[True, False, True]]), k=1)
+    array([[False, False,  True]])
+    """
+    _checks.whole_number("k", k, least=1)
+    order = np.argsort(np.where(present, -scores, np.inf), axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
+    return (ranks < k) & present
+
+
+def stability(explanations: Sequence[Explanation]) -> float:
+    """How much explainers agree that were fitted with different seeds: the mean share of items that two have in common.
+
+    Parameters
+    ----------
+    explanations : sequence of Explanation
+        Of the same rows, at least two.
+
+    Returns
+    -------
+    float
+        1 if all chose the same. The share is |A and B| / max(|A|, |B|), averaged over rows and pairs.
+    """
+    if len(explanations) < 2 or len({e.chosen.shape for e in explanations}) != 1:
+        raise InvalidValueError(
+            f"stability compares at least two explanations of the same rows, but got {len(explanations)} of shapes "
+            f"{sorted({e.chosen.shape for e in explanations})}: explain the same rows with each"
+        )
+    overlaps = []
+    for a, b in combinations([explanation.chosen for explanation in explanations], 2):
+        most = np.maximum(a.sum(1), b.sum(1))
+        overlaps.append(np.where(most > 0, (a & b).sum(1) / np.maximum(most, 1), 1.0).mean())
+    return float(np.mean(overlaps))
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """How well the choice alone, without what was chosen, tells the class.
+
+    Attributes
+    ----------
+    accuracy : float
+        Of a logistic regression from the mask to the class of the black box, on rows that it was not fitted on.
+    majority : float
+        The share of the most frequent class, which is reached without looking.
+    """
+
+    accuracy: float
+    majority: float
+
+
+def leakage(explanation: Explanation, folds: int = 5) -> Leakage:
+    """Whether the selector tells the class by *which* items it chooses, whatever they are.
+
+    A selector is trained together with a predictor, so the two can agree on a code: items at the front for one class,
+    at the back for the other. If the accuracy is far above the majority's, the chosen items may not be the reason.
+    (For a table it may also be that different classes rest on different columns, as they do for a tree.)
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With the outputs of the black box.
+    folds : int
+        Of the cross-validation.
+
+    Returns
+    -------
+    Leakage
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+
+    classes = explanation.outputs[0].argmax(1)
+    labels, counts = np.unique(classes, return_counts=True)
+    majority = float(counts.max() / counts.sum())
+    if len(labels) < 2 or counts.min() < folds:
+        return Leakage(majority, majority)
+    guesses = cross_val_predict(LogisticRegression(max_iter=1000), explanation.chosen.astype(float), classes, cv=folds)
+    return Leakage(float((guesses == classes).mean()), majority)

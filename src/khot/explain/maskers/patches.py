@@ -1,0 +1,102 @@
+"""Images: the items are square patches."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from khot import _checks
+from khot.errors import InvalidValueError
+from khot.explain.maskers.items import Items
+from khot.explain.networks import PatchPredictor, PatchSelector
+
+
+@dataclass
+class Patches:
+    """Patches of images (n, height, width[, channels]) as items, row by row from the upper left.
+
+    Parameters
+    ----------
+    size : int
+        Pixels a side; patches at the lower and right edge may be smaller.
+    baseline : float, optional
+        The value of pixels that are not chosen, by default the mean of their channel.
+
+    Examples
+    --------
+    >>> image = np.arange(16.0).reshape(1, 4, 4)
+    >>> masker = Patches(size=2, baseline=0).fit(image)
+    >>> masker.mask(image, np.array([[False, True, False, False]]))[0]
+    array([[0., 0., 2., 3.],
+           [0., 0., 6., 7.],
+           [0., 0., 0., 0.],
+           [0., 0., 0., 0.]])
+    """
+
+    size: int = 4
+    baseline: float | None = None
+    shape_: list[int] = field(init=False, repr=False, default_factory=list)
+    mean_: list[float] = field(init=False, repr=False, default_factory=list)
+    scale_: float = field(init=False, repr=False, default=1.0)
+
+    def fit(self, X: Any) -> "Patches":  # noqa: N803
+        """Learn the shape, and mean and scale of the pixels."""
+        _checks.whole_number("size", self.size, least=1)
+        images = _images(X)
+        self.shape_ = list(images.shape[1:])
+        self.mean_, self.scale_ = images.mean((0, 1, 2)).tolist(), float(images.std()) or 1.0
+        return self
+
+    def encode(self, X: Any) -> Items:  # noqa: N803
+        """Pixels (n, channels, height, width) of mean 0; all items are present."""
+        codes = ((self._checked(X) - self.mean_) / self.scale_).transpose(0, 3, 1, 2).astype(np.float32)
+        down, across = self.grid
+        return Items(torch.from_numpy(codes), torch.ones(len(codes), down * across, dtype=torch.bool))
+
+    def mask(self, X: Any, chosen: np.ndarray) -> np.ndarray:  # noqa: N803
+        """The images with the baseline in all patches that are not chosen."""
+        images, (height, width, _) = np.asarray(X), self.shape_
+        grid = chosen.reshape(-1, *self.grid).repeat(self.size, 1).repeat(self.size, 2)[:, :height, :width, None]
+        baseline = self.mean_ if self.baseline is None else self.baseline
+        return np.where(grid, self._checked(X), baseline).astype(images.dtype).reshape(images.shape)
+
+    def pieces(self, row: Any) -> list[tuple[str, int | None]]:
+        """The patches by row and column, from 1."""
+        down, across = self.grid
+        return [(f"patch ({i + 1}, {j + 1}) ", i * across + j) for i in range(down) for j in range(across)]
+
+    def selector(self) -> nn.Module:
+        """Three convolutions."""
+        return PatchSelector(self.shape_[2], self.size, self.grid)
+
+    def predictor(self, classes: int) -> nn.Module:
+        """Three convolutions of the chosen patches."""
+        return PatchPredictor(self.shape_[2], self.size, self.grid, classes)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Patches from top to bottom, and from left to right."""
+        height, width, _ = self.shape_
+        return -(-height // self.size), -(-width // self.size)
+
+    def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
+        images = _images(X)
+        if list(images.shape[1:]) != self.shape_:
+            raise InvalidValueError(
+                f"images must have shape {tuple(self.shape_)} as in fit, but got {images.shape[1:]}: resize them"
+            )
+        return images
+
+
+def _images(X: Any) -> np.ndarray:  # noqa: N803
+    images = np.asarray(X, dtype=np.float64)
+    if images.ndim not in (3, 4) or images.size == 0:
+        raise InvalidValueError(
+            f"images must have shape (n, height, width) or (n, height, width, channels), but got {images.shape}: "
+            "give them that shape"
+        )
+    if not np.isfinite(images).all():
+        raise InvalidValueError("images must be finite, but some pixels are NaN or infinite: fill or drop them")
+    return images.reshape(*images.shape[:3], -1)

@@ -1,0 +1,65 @@
+"""Texts: the items are sentences."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from khot.explain.maskers import vocabulary
+from khot.explain.maskers.items import Items
+from khot.explain.maskers.texts import Texts
+from khot.explain.networks import SentencePredictor, SentenceSelector
+
+_SENTENCE = re.compile(r"[^.!?\n]*\w[^.!?\n]*[.!?]*[\"')\]]*")
+
+
+@dataclass
+class Sentences(Texts):
+    """Sentences of texts as items; they end at . ! ? and line breaks.
+
+    Parameters
+    ----------
+    vocabulary : int
+        How many of the most frequent words the networks tell apart.
+    sentences : int
+        Only the first so many sentences of a text are items; the others are never chosen.
+    length : int
+        Of a longer sentence, the networks read the first so many words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> masker = Sentences(sentences=3).fit(["Fine. Or not?", "Dull!"])
+    >>> masker.mask(["Fine. Or not?"], np.array([[False, True, False]]))
+    ['Or not?']
+    """
+
+    vocabulary: int = 20_000
+    sentences: int = 15
+    length: int = 100
+
+    def encode(self, X: Any) -> Items:  # noqa: N803
+        """Numbers (n, sentences, length) of the words."""
+        rows = vocabulary.texts(X)
+        codes = torch.full((len(rows), self.sentences, self.length), vocabulary.PADDING)
+        for row, text in enumerate(rows):
+            for item, (start, stop) in enumerate(self.places(text)):
+                sentence = text[start:stop]
+                found = self.numbers([sentence[a:b] for a, b in vocabulary.words_of(sentence)[: self.length]])
+                codes[row, item, : len(found)] = torch.tensor(found, dtype=torch.long)
+        return Items(codes, (codes != vocabulary.PADDING).any(-1))
+
+    def selector(self) -> nn.Module:
+        """The convolutional network of L2X over sentences."""
+        return SentenceSelector(self.size)
+
+    def predictor(self, classes: int) -> nn.Module:
+        """That of L2X: convolutions of the chosen sentences, their mean, and two dense layers."""
+        return SentencePredictor(self.size, classes)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Those of the sentences that are items, without the spaces before them."""
+        found = (match.span() for match in _SENTENCE.finditer(text))
+        return [(b - len(text[a:b].lstrip()), b) for a, b in found][: self.sentences]

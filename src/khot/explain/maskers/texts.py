@@ -1,0 +1,54 @@
+"""What maskers of texts share: a vocabulary, and items that are places in the text."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from khot.explain.maskers import vocabulary
+
+
+@dataclass
+class Texts:
+    """Texts whose items are places [start, end), one after the other; a subclass tells the places."""
+
+    vocabulary: int
+    words_: list[str] = field(init=False, repr=False, default_factory=list)
+
+    def fit(self, X: Any) -> "Texts":  # noqa: N803
+        """Learn the most frequent words."""
+        self.words_ = vocabulary.most_frequent(vocabulary.texts(X), self.vocabulary)
+        return self
+
+    def mask(self, X: Any, chosen: np.ndarray) -> list[str]:  # noqa: N803
+        """The chosen items in their order."""
+        return [
+            " ".join(text[a:b] for i, (a, b) in enumerate(self.places(text)) if row[i])
+            for text, row in zip(vocabulary.texts(X), chosen, strict=True)
+        ]
+
+    def pieces(self, row: str) -> list[tuple[str, int | None]]:
+        """Items, and what lies between them."""
+        pieces, end = [], 0
+        for item, (start, stop) in enumerate(self.places(row)):
+            pieces += [(row[end:start], None), (row[start:stop], item)]
+            end = stop
+        return [piece for piece in [*pieces, (row[end:], None)] if piece[0]]
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """The places of the items of a text."""
+        raise NotImplementedError
+
+    def numbers(self, words: list[str]) -> list[int]:
+        """The numbers of words, between 1 and `size` - 1."""
+        return [self._known.get(word.lower(), vocabulary.UNKNOWN) for word in words]
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are, with that of padding."""
+        return vocabulary.FIRST + len(self.words_)
+
+    @cached_property
+    def _known(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words_, vocabulary.FIRST)}

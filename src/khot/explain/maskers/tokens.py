@@ -1,0 +1,91 @@
+"""Sequences of token numbers: the items are positions, or the sentences of which texts consist."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.explain.maskers.items import Items
+from khot.explain.networks import SentencePredictor, SentenceSelector, TokenPredictor, TokenSelector
+
+
+@dataclass
+class Tokens:
+    """Positions of integer sequences (n, length), as a network with an embedding takes them.
+
+    Of texts (n, sentences, length) that are cut in sentences, the sentences are the items.
+
+    Parameters
+    ----------
+    padding : int
+        The number of no token. Such positions are absent; those that are not chosen are filled with it.
+
+    Examples
+    --------
+    >>> masker = Tokens().fit(np.array([[0, 5, 7, 2]]))
+    >>> masker.encode(np.array([[0, 5, 7, 2]])).present
+    tensor([[False,  True,  True,  True]])
+    >>> masker.mask(np.array([[0, 5, 7, 2]]), np.array([[False, False, True, False]]))
+    array([[0, 0, 7, 0]])
+    """
+
+    padding: int = 0
+    vocabulary_: int = field(init=False, repr=False, default=0)
+    shape_: list[int] = field(init=False, repr=False, default_factory=list)
+
+    def fit(self, X: Any) -> "Tokens":  # noqa: N803
+        """Learn the largest number and the length."""
+        tokens = _whole_numbers(X)
+        self.vocabulary_, self.shape_ = max(int(tokens.max()), self.padding) + 1, list(tokens.shape[1:])
+        return self
+
+    def encode(self, X: Any) -> Items:  # noqa: N803
+        """The numbers themselves; one that was not seen in `fit` counts as the largest that was."""
+        tokens = self._checked(X)
+        present = torch.from_numpy(tokens != self.padding)
+        codes = torch.from_numpy(np.minimum(tokens, self.vocabulary_ - 1))
+        return Items(codes, present if present.ndim == 2 else present.any(-1))
+
+    def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
+        """Padding at all positions that are not chosen."""
+        tokens = self._checked(X)
+        kept = chosen.reshape(*chosen.shape, *[1] * (tokens.ndim - 2))
+        return np.where(kept, tokens, self.padding).astype(np.asarray(X).dtype)
+
+    def pieces(self, row: Any) -> list[tuple[str, int | None]]:
+        """The numbers, with spaces between those of an item."""
+        items = [np.atleast_1d(item) for item in np.asarray(row)]
+        texts = [" ".join(str(token) for token in item[item != self.padding]) for item in items]
+        return [(text, i) for i, text in enumerate(texts) if text]
+
+    def selector(self) -> nn.Module:
+        """The convolutional network of L2X."""
+        return (TokenSelector if len(self.shape_) == 1 else SentenceSelector)(self.vocabulary_)
+
+    def predictor(self, classes: int) -> nn.Module:
+        """That of L2X: the mean of the features of the chosen items, and two dense layers."""
+        return (TokenPredictor if len(self.shape_) == 1 else SentencePredictor)(self.vocabulary_, classes)
+
+    def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
+        tokens = _whole_numbers(X)
+        if list(tokens.shape[1:]) != self.shape_:
+            raise InvalidValueError(
+                f"sequences must have shape {tuple(self.shape_)} as in fit, but got {tokens.shape[1:]}: pad or cut them"
+            )
+        return tokens
+
+
+def _whole_numbers(X: Any) -> np.ndarray:  # noqa: N803
+    tokens = np.asarray(X)
+    if tokens.dtype.kind not in "iu" or tokens.ndim not in (2, 3) or tokens.size == 0:
+        raise InvalidTypeError(
+            "tokens must be whole numbers of shape (rows, length) or (rows, sentences, length), "
+            f"but got {tokens.dtype} of shape {tokens.shape}: "
+            "pad the sequences to one length, or pass masker='words' for texts"
+        )
+    if tokens.min() < 0:
+        raise InvalidValueError(f"tokens must not be negative, but got {tokens.min()}: number them from 0")
+    return tokens.astype(np.int64)

@@ -1,0 +1,42 @@
+"""Words of texts, and their numbers."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from khot.errors import InvalidTypeError, InvalidValueError
+
+PADDING, UNKNOWN, FIRST = 0, 1, 2  # numbers of no word, of a rare word, of the most frequent one
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+def words_of(text: str) -> list[tuple[int, int]]:
+    """The places [start, end) of the words of a text.
+
+    >>> [("It's 5 o'clock!")[a:b] for a, b in words_of("It's 5 o'clock!")]
+    ["It's", '5', "o'clock"]
+    """
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def most_frequent(texts: Iterable[str], count: int) -> list[str]:
+    """The most frequent words in lower case; of equally frequent ones the first in the alphabet."""
+    frequencies = Counter(word for text in texts for word in _WORD.findall(text.lower()))
+    if not frequencies:
+        raise InvalidValueError("texts must have words, but got none: look at what was read")
+    return sorted(frequencies, key=lambda word: (-frequencies[word], word))[:count]
+
+
+def texts(X: Any) -> list[str]:  # noqa: N803
+    """A list of texts from any sequence of them."""
+    if isinstance(X, str):
+        raise InvalidTypeError("texts must be a sequence of str, but got a single str: put it in a list")
+    rows = list(X)
+    for row, text in enumerate(rows):
+        if not isinstance(text, str):
+            raise InvalidTypeError(
+                f"texts must be str, but got {text!r} of type {type(text).__name__} in row {row}: convert or drop it"
+            )
+    return rows

@@ -1,0 +1,71 @@
+"""Texts: the items are words."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from khot.explain.maskers import vocabulary
+from khot.explain.maskers.items import Items
+from khot.explain.maskers.texts import Texts
+from khot.explain.networks import TokenPredictor, TokenSelector
+
+
+@dataclass
+class Words(Texts):
+    """Words of texts as items.
+
+    Parameters
+    ----------
+    vocabulary : int
+        How many of the most frequent words the networks tell apart; the rest is one unknown word to them. All can be
+        chosen.
+    length : int
+        Of a longer text, only the last so many words are items; the others are never chosen.
+    filler : str
+        What a word that is not chosen is replaced with. By default it goes away, with what lies around it.
+
+    Examples
+    --------
+    >>> masker = Words(length=4).fit(["A fine film.", "A dull film!"])
+    >>> masker.mask(["A fine film."], np.array([[False, True, True, False]]))
+    ['fine film']
+    >>> masker.pieces("A fine film.")
+    [('A', 0), (' ', None), ('fine', 1), (' ', None), ('film', 2), ('.', None)]
+    """
+
+    vocabulary: int = 5000
+    length: int = 400
+    filler: str = ""
+
+    def encode(self, X: Any) -> Items:  # noqa: N803
+        """Numbers (n, length) of the words."""
+        rows = vocabulary.texts(X)
+        codes = torch.full((len(rows), self.length), vocabulary.PADDING)
+        for row, text in enumerate(rows):
+            found = self.numbers([text[a:b] for a, b in self.places(text)])
+            codes[row, : len(found)] = torch.tensor(found, dtype=torch.long)
+        return Items(codes, codes != vocabulary.PADDING)
+
+    def mask(self, X: Any, chosen: np.ndarray) -> list[str]:  # noqa: N803
+        """The chosen words in their order, the filler for the others."""
+        if not self.filler:
+            return super().mask(X, chosen)
+        return [
+            " ".join(text[a:b] if row[i] else self.filler for i, (a, b) in enumerate(self.places(text)))
+            for text, row in zip(vocabulary.texts(X), chosen, strict=True)
+        ]
+
+    def selector(self) -> nn.Module:
+        """The convolutional network of L2X."""
+        return TokenSelector(self.size)
+
+    def predictor(self, classes: int) -> nn.Module:
+        """That of L2X: the mean of the embeddings of the chosen words, and two dense layers."""
+        return TokenPredictor(self.size, classes)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Those of the words that are items."""
+        return vocabulary.words_of(text)[-self.length :]

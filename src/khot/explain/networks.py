@@ -1,0 +1,172 @@
+"""The networks that choose items, and those that predict from the chosen ones. Those for texts are those of L2X."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class TokenSelector(nn.Module):
+    """Tokens (b, length) to a logit for each, from its surroundings and from the whole text.
+
+    References
+    ----------
+    Chen, Song, Wainwright & Jordan, "Learning to explain", ICML 2018.
+    """
+
+    def __init__(self, vocabulary: int, embedding: int = 50, width: int = 100) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.head = _Local(embedding, width, width, dropout=0.2)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.head(self.embedding(codes).transpose(1, 2))
+
+
+class SentenceSelector(nn.Module):
+    """Sentences (b, sentences, length) to a logit for each."""
+
+    def __init__(self, vocabulary: int, embedding: int = 100, width: int = 100) -> None:
+        super().__init__()
+        self.sentences = _SentenceEncoder(vocabulary, embedding)
+        self.head = _Local(self.sentences.features, width, width // 2)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.head(self.sentences(codes).transpose(1, 2))
+
+
+class _Local(nn.Module):
+    """Features (b, features, items) to logits (b, items): a convolution, then a global and a local branch."""
+
+    def __init__(self, features: int, width: int, local: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(features, width, 3, padding=1)
+        self.whole = nn.Linear(width, width)
+        self.second = nn.Conv1d(width, local, 3, padding=1)
+        self.third = nn.Conv1d(local, local, 3, padding=1)
+        self.dropout = nn.Dropout(dropout)
+        self.both = nn.Conv1d(width + local, local, 1)
+        self.last = nn.Conv1d(local, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.relu(self.first(x))
+        whole = functional.relu(self.whole(x.amax(-1)))
+        x = functional.relu(self.third(functional.relu(self.second(x))))
+        x = self.dropout(torch.cat([x, whole.unsqueeze(-1).expand(-1, -1, x.shape[-1])], 1))
+        return self.last(functional.relu(self.both(x))).squeeze(1)
+
+
+class _SentenceEncoder(nn.Module):
+    """Sentences (b, sentences, length) of tokens, of which 0 is none, to features (b, sentences, features)."""
+
+    def __init__(self, vocabulary: int, embedding: int, features: int = 250) -> None:
+        super().__init__()
+        self.features = features
+        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.dropout = nn.Dropout(0.2)
+        self.convolution = nn.Conv1d(embedding, features, 3, padding=1)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        words = codes != 0
+        used = int(words.any(0).any(0).nonzero().amax()) + 1 if words.any() else 1  # the rest is padding
+        present, features = words.any(-1), self.embedding.weight.new_zeros(*codes.shape[:2], self.features)
+        sentences = codes[present][:, :used]
+        found = functional.relu(self.convolution(self.dropout(self.embedding(sentences)).transpose(1, 2)))
+        found = found.masked_fill((sentences == 0).unsqueeze(1), 0.0).amax(-1)
+        return features.masked_scatter(present.unsqueeze(-1), found)
+
+
+class TokenPredictor(nn.Module):
+    """Tokens (b, length) and a mask of them to class logits: the mean embedding of the chosen, and two dense layers."""
+
+    def __init__(self, vocabulary: int, classes: int, embedding: int = 50, width: int = 250) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.head = _dense(embedding, width, classes)
+
+    def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
+        return self.head(_mean(self.embedding(codes), mask))
+
+
+class SentencePredictor(nn.Module):
+    """Sentences (b, sentences, length) and a mask of them to class logits."""
+
+    def __init__(self, vocabulary: int, classes: int, embedding: int = 100, width: int = 250) -> None:
+        super().__init__()
+        self.sentences = _SentenceEncoder(vocabulary, embedding)
+        self.head = _dense(self.sentences.features, width, classes)
+
+    def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
+        return self.head(_mean(self.sentences(codes), mask))
+
+
+class ColumnSelector(nn.Sequential):
+    """Columns (b, d) to a logit for each item."""
+
+    def __init__(self, columns: int, items: int, width: int = 100) -> None:
+        super().__init__(
+            *[nn.Linear(columns, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, items)]
+        )
+
+
+class ColumnPredictor(nn.Module):
+    """Columns (b, d) and a mask of the items, of which column i belongs to item `group_of[i]`, to class logits."""
+
+    def __init__(self, group_of: Sequence[int], classes: int, width: int = 200) -> None:
+        super().__init__()
+        self.register_buffer("group_of", torch.tensor(group_of))
+        self.head = nn.Sequential(
+            *[nn.Linear(len(group_of), width), nn.BatchNorm1d(width), nn.ReLU()],
+            *[nn.Linear(width, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, classes)],
+        )
+
+    def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
+        return self.head(codes * mask[:, self.group_of])  # pyright: ignore[reportArgumentType]
+
+
+class PatchSelector(nn.Module):
+    """Images (b, channels, height, width) to a logit for each patch of a grid."""
+
+    def __init__(self, channels: int, size: int, grid: tuple[int, int], width: int = 32) -> None:
+        super().__init__()
+        self.size, self.grid = size, grid
+        self.body = nn.Sequential(
+            *[nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, width, 3, padding=1), nn.ReLU()],
+            *[nn.AdaptiveAvgPool2d(grid), nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, 1, 1)],
+        )
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.body(_whole_patches(codes, self.size, self.grid)).flatten(1)
+
+
+class PatchPredictor(nn.Module):
+    """Images (b, channels, height, width) and a mask of their patches to class logits."""
+
+    def __init__(self, channels: int, size: int, grid: tuple[int, int], classes: int, width: int = 32) -> None:
+        super().__init__()
+        self.size, self.grid = size, grid
+        self.body = nn.Sequential(
+            *[nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, width, 3, padding=1), nn.ReLU()],
+            *[nn.AdaptiveAvgPool2d(grid), nn.Flatten(), *_dense(width * grid[0] * grid[1], 4 * width, classes)],
+        )
+
+    def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
+        pixels = mask.unflatten(1, self.grid).repeat_interleave(self.size, 1).repeat_interleave(self.size, 2)
+        return self.body(_whole_patches(codes, self.size, self.grid) * pixels.unsqueeze(1))
+
+
+def _whole_patches(images: Tensor, size: int, grid: tuple[int, int]) -> Tensor:
+    """Images with zeros below and on the right, such that no patch is cut."""
+    missing = [count * size - length for count, length in zip(grid, images.shape[2:], strict=True)]
+    return functional.pad(images, (0, missing[1], 0, missing[0]))
+
+
+def _mean(features: Tensor, mask: Tensor) -> Tensor:
+    """The mean (b, f) of features (b, items, f), weighted by a mask (b, items)."""
+    total = (features * mask.unsqueeze(-1)).sum(1)
+    return total / mask.sum(1, keepdim=True).clamp(min=1.0)
+
+
+def _dense(features: int, width: int, classes: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(features, width), nn.ReLU(), nn.Linear(width, classes))

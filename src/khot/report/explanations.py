@@ -1,0 +1,64 @@
+"""Pages of explained rows."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Protocol
+
+STYLE = (
+    ".khot { border-top: 1px solid #ddd; padding: .6rem 0; overflow-wrap: anywhere; } "
+    ".khot mark { background: #ffe08a; border-radius: 3px; padding: 0 .15em; } "
+    "table.khot td, table.khot th { vertical-align: top; text-align: left; padding: .4rem .8rem; } "
+    ".khot .says { color: #555; font-size: .85rem; margin: .2rem 0; }"
+)
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }}
+{style}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{rows}
+</body>
+</html>
+"""
+
+
+class Marked(Protocol):
+    """A row whose items are texts, of which some are chosen, with what a model says about the whole and the chosen."""
+
+    @property
+    def items(self) -> list[str]: ...
+    @property
+    def chosen(self) -> list[int]: ...
+    @property
+    def full(self) -> list[float]: ...
+    @property
+    def masked(self) -> list[float]: ...
+
+
+def write_columns(path: Path, title: str, columns: Sequence[tuple[str, Sequence[Marked]]]) -> None:
+    """Write a page that shows the same rows, explained in different ways, side by side."""
+    width = 100 / len(columns)
+    heads = "".join(f'<th style="width: {width:g}%">{escape(head)}</th>' for head, _ in columns)
+    rows = zip(*(rows for _, rows in columns), strict=True)
+    body = "".join("<tr>" + "".join(f"<td>{_marked(row)}</td>" for row in several) + "</tr>" for several in rows)
+    write_explanations(path, title, [f'<table class="khot"><tr>{heads}</tr>{body}</table>'])
+
+
+def _marked(row: Marked) -> str:
+    label = max(range(len(row.full)), key=lambda i: row.full[i])
+    says = f"class {label}: {row.full[label]:.2f} on the whole, {row.masked[label]:.2f} on the chosen"
+    items = (f"<mark>{escape(x)}</mark>" if i in row.chosen else escape(x) for i, x in enumerate(row.items))
+    return f'<p class="says">{says}</p><p>{" ".join(items)}</p>'
+
+
+def write_explanations(path: Path, title: str, rows: Sequence[str]) -> None:
+    """Write a page of rows that are HTML already."""
+    path.write_text(_PAGE.format(title=escape(title), style=STYLE, rows="\n".join(rows)), encoding="utf-8")

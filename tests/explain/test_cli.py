@@ -1,0 +1,89 @@
+"""`khot explain`, from files to files."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from khot.cli import app, main
+from tests.explain.test_explainer import TEXTS, X
+
+QUICK = "--temperature 0.5 --epochs 6 --batch-size 50"
+MODEL = """
+import numpy as np
+
+def of_texts(texts):
+    good = np.array([("great" in t) + ("fine" in t) - ("dull" in t) - ("poor" in t) for t in texts])
+    p = 1 / (1 + np.exp(-3.0 * good))
+    return np.stack([1 - p, p], 1)
+
+def of_numbers(rows):
+    p = 1 / (1 + np.exp(-6 * rows[:, 4]))
+    return np.stack([1 - p, p], 1)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "judge.py").write_text(MODEL)
+    with (tmp_path / "reviews.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "review"], *([i, text] for i, text in enumerate(TEXTS))])
+    with (tmp_path / "numbers.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[*"abcde", "y"], *([*row, 1] for row in X.tolist())])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.delitem(sys.modules, "judge", raising=False)
+    return tmp_path
+
+
+def run(line: str) -> None:
+    app(["explain", *line.split()], result_action="return_value")
+
+
+def test_texts(folder: Path, capsys: pytest.CaptureFixture):
+    fit = (
+        "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --temperature 0.5 --epochs 6 --batch-size 50"
+    )
+    run(fit)
+    assert "wrote why" in capsys.readouterr().out
+    run("apply why reviews.csv --html why.html --json why.json --csv why.csv")
+    told = capsys.readouterr().err
+    assert "the model says the same about the chosen items alone in" in told
+    page = (folder / "why.html").read_text()
+    records = list(csv.DictReader((folder / "why.csv").read_text().splitlines()))
+    assert page.count("<mark>") == len(records)
+    assert len(json.loads((folder / "why.json").read_text())) == len(TEXTS)
+    (folder / "few.csv").write_text("review\nplot great scene\n")
+    run("apply why few.csv")
+    assert "[great]" in capsys.readouterr().out
+
+
+def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
+    run(f"fit numbers.csv --ignore y --model judge:of_numbers -k 1 -o why {QUICK}")
+    (folder / "few.csv").write_text("a,b,c,d,e\n0,0,0,0,3\n")
+    run("apply why few.csv")
+    assert "[e = 3]" in capsys.readouterr().out
+    (folder / "few.csv").write_text("b,a,c,d,e\n0,0,0,0,3\n")
+    with pytest.raises(SystemExit):
+        main(["explain", "apply", "why", "few.csv"])
+    assert "give it the same, in the same order" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fit reviews.csv --text review --model judge -k 2 -o why", "must be module:function"),
+        ("fit reviews.csv --text review --model nobody:of_texts -k 2 -o why", "cannot be found"),
+        ("fit reviews.csv --text review --model judge:nothing -k 2 -o why", "cannot be found"),
+        ("fit reviews.csv --text words --model judge:of_texts -k 2 -o why", "no label column 'words'"),
+        ("fit reviews.csv --model judge:of_texts -k 2 -o why", "must have numbers in all columns"),
+        ("fit reviews.csv --text review --model judge:of_texts -k 2 -o judge.py", "is a file"),
+        ("apply nowhere reviews.csv", "not the folder of an explainer"),
+    ],
+)
+def test_mistakes(folder: Path, capsys: pytest.CaptureFixture, line: str, message: str):
+    with pytest.raises(SystemExit):
+        main(["explain", *line.split()])
+    assert message in capsys.readouterr().err

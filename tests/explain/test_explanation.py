@@ -1,0 +1,121 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from khot.errors import InvalidValueError
+from khot.explain import Columns, Explanation, Words, fidelity
+
+TEXTS = ["A <b>great</b> film.", "Dull."]
+
+
+@pytest.fixture
+def explanation() -> Explanation:
+    masker = Words(length=5).fit(TEXTS)
+    chosen = np.array([[False, False, True, False, True], [True, False, False, False, False]])
+    scores = np.array([[0, 1, 3, 1, 2], [5, -np.inf, -np.inf, -np.inf, -np.inf]], dtype=np.float32)
+    full = np.array([[0.1, 0.9], [0.8, 0.2]], dtype=np.float32)
+    masked = np.array([[0.3, 0.7], [0.4, 0.6]], dtype=np.float32)
+    return Explanation(masker, TEXTS, chosen, scores, full, masked)
+
+
+def test_items_and_records(explanation: Explanation):
+    assert explanation.items == [["great", "film"], ["Dull"]]
+    assert explanation.to_records() == [
+        {"row": 0, "rank": 1, "item": 2, "text": "great", "score": 3.0},
+        {"row": 0, "rank": 2, "item": 4, "text": "film", "score": 2.0},
+        {"row": 1, "rank": 1, "item": 0, "text": "Dull", "score": 5.0},
+    ]
+
+
+def test_json_can_be_read_back(explanation: Explanation, tmp_path: Path):
+    text = explanation.to_json(tmp_path / "why.json")
+    assert json.loads(text) == json.loads((tmp_path / "why.json").read_text())
+    first = json.loads(text)[0]
+    assert [item["text"] for item in first["items"]] == ["great", "film"]
+    assert first["full"] == pytest.approx([0.1, 0.9])
+    assert first["masked"] == pytest.approx([0.3, 0.7])
+
+
+def test_the_page_marks_the_chosen_words_and_escapes_the_rest(explanation: Explanation, tmp_path: Path):
+    explanation.to_html(tmp_path / "why.html", title="Why <it>?")
+    page = (tmp_path / "why.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;<mark>great</mark>&lt;/b&gt; <mark>film</mark>." in page
+    assert "class 1: 0.900 on the whole, 0.700 on the chosen items" in page
+    assert "Why &lt;it&gt;?" in page
+    assert "http" not in page
+    assert "<mark>Dull</mark>" in explanation._repr_html_()
+
+
+def test_the_terminal_shows_brackets(explanation: Explanation):
+    assert str(explanation).splitlines()[:2] == [
+        "class 1: 0.900 on the whole, 0.700 on the chosen items",
+        "A <b>[great]</b> [film].",
+    ]
+
+
+def test_columns_are_separated():
+    masker = Columns().fit(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    chosen = np.array([[True, False]])
+    explanation = Explanation(masker, np.array([[1.0, 2.0]]), chosen, np.zeros((1, 2), np.float32))
+    assert str(explanation) == "[0 = 1] · 1 = 2"
+
+
+def test_a_frame_of_the_records(explanation: Explanation):
+    pandas = pytest.importorskip("pandas")
+    frame = explanation.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["text"].tolist() == ["great", "film", "Dull"]
+
+
+def test_post_hoc_accuracy_counts_equal_classes(explanation: Explanation):
+    share = fidelity.post_hoc_accuracy(explanation)
+    assert share.value == 0.5
+    assert 0 <= share.low < 0.5 < share.high <= 1
+    silent = Explanation(explanation.masker, TEXTS, explanation.chosen, explanation.scores)
+    for measure in (fidelity.post_hoc_accuracy, fidelity.leakage):
+        with pytest.raises(InvalidValueError, match="no outputs"):
+            measure(silent)
+
+
+def test_other_choices_are_measured_in_the_same_way(explanation: Explanation):
+    def says_great(rows):
+        p = np.array([0.9 if "great" in text else 0.1 for text in rows])
+        return np.stack([1 - p, p], 1)
+
+    nothing = np.zeros((2, 5), bool)
+    assert fidelity.post_hoc_accuracy_of(says_great, explanation.masker, TEXTS, nothing).value == 0.5
+    assert fidelity.post_hoc_accuracy_of(says_great, explanation.masker, TEXTS, explanation.chosen).value == 1.0
+
+
+def test_random_and_largest_items():
+    present = np.array([[True] * 6, [True, True, False, False, False, False]])
+    chosen = fidelity.random_items(np.repeat(present, 2000, 0), k=3, seed=0)
+    assert (chosen.sum(1) == np.repeat([3, 2], 2000)).all()
+    np.testing.assert_allclose(chosen[:2000].mean(0), 0.5, atol=0.05)
+    scores = np.array([[1.0, 3, 2, 3, 0, 0]] * 2)
+    np.testing.assert_array_equal(fidelity.largest_items(scores, present, 2)[0], [0, 1, 0, 1, 0, 0])
+    np.testing.assert_array_equal(fidelity.largest_items(scores, present, 4)[1], present[1])
+
+
+def test_stability_is_the_overlap(explanation: Explanation):
+    other = np.array([[False, True, True, False, False], [True, False, False, False, False]])
+    second = Explanation(explanation.masker, TEXTS, other, explanation.scores)
+    assert fidelity.stability([explanation, explanation]) == 1.0
+    assert fidelity.stability([explanation, second]) == pytest.approx((1 / 2 + 1) / 2)
+    with pytest.raises(InvalidValueError, match="at least two"):
+        fidelity.stability([explanation])
+
+
+def test_a_choice_that_tells_the_class_leaks():
+    noise = np.random.RandomState(0)
+    label = noise.rand(400) < 0.5
+    full = np.stack([1 - label, label], 1).astype(np.float32)
+    masker, rows = Columns(), np.zeros((400, 4))
+    code = np.stack([label, ~label, np.zeros(400, bool), np.zeros(400, bool)], 1)
+    fair = np.eye(4, dtype=bool)[noise.randint(4, size=400)]
+    scores = np.zeros((400, 4), np.float32)
+    cheat, honest = (fidelity.leakage(Explanation(masker, rows, mask, scores, full, full)) for mask in (code, fair))
+    assert cheat.accuracy > 0.99
+    assert honest.accuracy < honest.majority + 0.08

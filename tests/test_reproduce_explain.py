@@ -1,0 +1,71 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import khot
+from khot.datasets import Dataset, Rows
+from khot.experiments import explain
+
+GOOD, BAD, REST = ["great", "fine"], ["dull", "poor"], ["plot", "film", "scene", "actor", "music"]
+
+
+def _reviews(count: int, seed: int) -> Rows:
+    noise = np.random.RandomState(seed)
+    labels = noise.randint(2, size=count)
+    texts = []
+    for label in labels:
+        words = [*noise.choice(REST, noise.randint(0, 12)), *noise.choice(GOOD if label else BAD, 2)]
+        noise.shuffle(words)
+        half = len(words) // 2
+        texts.append(" ".join(words[:half]) + ". " + " ".join(words[half:]) + "!")
+    return Rows(np.array(texts, object), labels.astype(np.int64), np.arange(count))
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch):
+    data = Dataset("imdb", _reviews(400, 0), _reviews(100, 1), ("negative", "positive"), "nowhere")
+    monkeypatch.setattr(explain.datasets, "load", lambda name: data)
+    for name, task in explain.TASKS.items():
+        small = replace(task, k=min(task.k, 2), vocabulary=20, epochs=2, search_epochs=1)
+        monkeypatch.setitem(explain.TASKS, name, small)
+    monkeypatch.setattr("khot.explain.explainer.TEMPERATURES", (0.5, 5.0))
+
+
+@pytest.mark.parametrize("task", explain.TASKS)
+def test_a_row_of_the_table_and_the_page(task: str, tmp_path: Path):
+    rows = [explain.run(task, method, (0, 1), tmp_path / "runs") for method in ("subset", "l2x")]
+    for row in rows:
+        assert row.interval[0] <= row.post_hoc_accuracy <= row.interval[1]
+        assert row.post_hoc_accuracy == pytest.approx(np.mean(row.by_seed), abs=0.01)
+        assert str(row.temperature) in {"0.5", "5.0"}
+        assert len(row.shown) == explain.SHOWN
+    ours, theirs = rows
+    assert ours.fewer_than_k == 0
+    assert (theirs.fewer_than_k > 0) == (explain.TASKS[task].k > 1)
+    shortest = ours.shown[0]
+    assert len(shortest.chosen) == min(explain.TASKS[task].k, len(shortest.items))
+    out = tmp_path / "out"
+    out.mkdir()
+    assert explain.write(ours, out) == [out / f"explain-{task}-subset.json"]
+    assert explain.write(theirs, out)[1] == out / f"explain-{task}.html"
+    assert explain.results(out) == json_equal(rows)
+    page = (out / f"explain-{task}.html").read_text(encoding="utf-8")
+    assert page.count("<td>") == 2 * explain.SHOWN
+    assert page.count("<mark>") == sum(len(shown.chosen) for row in rows for shown in row.shown)
+    assert f"{ours.post_hoc_accuracy:.2f}" in explain.table(rows)
+
+
+def json_equal(rows: list[explain.Result]) -> list[explain.Result]:
+    """The rows as they are after JSON."""
+    return [explain.Result(**json.loads(json.dumps(vars(row) | {"shown": []})) | {"shown": row.shown}) for row in rows]
+
+
+def test_noise_of_the_wrong_sign_has_the_same_keys_mirrored():
+    logits = torch.tensor([[0.0, 1.0, -torch.inf, 2.0]])
+    keys = khot.gumbel_keys(logits, torch.Generator().manual_seed(0))
+    wanted = khot.successive_softmax(torch.where(logits.isinf(), logits, logits - (keys - logits)), 2, 0.7)
+    torch.testing.assert_close(explain.reversed_noise(logits, 2, 0.7, torch.Generator().manual_seed(0)), wanted)
