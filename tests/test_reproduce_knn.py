@@ -61,8 +61,24 @@ def test_resized_images_keep_their_mean_and_order():
 
 
 @pytest.mark.parametrize("method", knn.METHODS)
+def test_mirror_images_are_looked_at_if_the_training_looked_at_them(method: str):
+    digits = khot.datasets.load("digits")
+    turned = replace(digits, test=replace(digits.test, inputs=digits.test.inputs[:, :, ::-1]))
+    torch.manual_seed(0)
+    module, scaling = nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), Scaling(np.zeros(1), np.ones(1))
+    shares = {
+        mirrored: [training.classify(method, module, data, scaling, 9, mirrored)[0] for data in (digits, turned)]
+        for mirrored in (False, True)
+    }
+    assert shares[True][0] == shares[True][1]
+    assert shares[False][0] != shares[False][1]
+    assert replace(knn.PLANS["quick", "digits"], augment="both").mirrored
+    assert not knn.PLANS["quick", "digits"].mirrored
+
+
+@pytest.mark.parametrize("method", knn.METHODS)
 def test_a_row_of_the_table(plan: knn.Plan, method: str, tmp_path: Path):
-    result, voted = knn.run("digits", method, "quick", seed=3, folder=tmp_path)
+    result, voted = knn.run("digits", method, "quick", tmp_path, seed=3)
     assert len(result.history) == 3
     assert [record["epoch"] for record in result.history] == [0, 1, 2]
     assert list(result.search) == (["0.01", "0.3"] if method == "cnn" else ["1", "64"])
@@ -75,20 +91,17 @@ def test_a_row_of_the_table(plan: knn.Plan, method: str, tmp_path: Path):
         assert voted.neighbors.shape == (360, 9)
         right = (voted.predictions == digits.test.labels).mean()
         assert result.test_accuracy == pytest.approx(100 * right, abs=0.006)
-    again, _ = knn.run("digits", method, "quick", seed=3, folder=tmp_path)  # all of it was there
+    again, _ = knn.run("digits", method, "quick", tmp_path, seed=3)  # all of it was there
     assert again.history == result.history
     assert again.test_accuracy == result.test_accuracy
 
 
 def test_the_learning_rate_has_one_cycle_over_all_stages(plan: knn.Plan, tmp_path: Path):
-    knn.run("digits", "subset", "quick", folder=tmp_path)
-    rates = [json.loads((tmp_path / name / "settings.json").read_text())["learning_rate"] for name in _stages(tmp_path)]
+    knn.run("digits", "subset", "quick", tmp_path)
+    stages = sorted((tmp_path / "digits-subset-quick-0").glob("stage-*"))
+    rates = [json.loads((stage / "settings.json").read_text())["learning_rate"] for stage in stages]
     steps = 1237 // plan.batch_size
     assert rates == [f"_Rest(rate=OneCycle(peak=0.1, steps={3 * steps}, rise=0.3), before={n})" for n in (0, steps)]
-
-
-def _stages(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("stage-*"))
 
 
 def test_reproduce_knn_writes_what_it_prints(plan: knn.Plan, tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -117,9 +130,9 @@ def test_the_table_shows_the_paper_and_the_difference():
 
 def test_unknown_rows_are_refused(capsys: pytest.CaptureFixture, tmp_path: Path):
     with pytest.raises(InvalidValueError, match=r"no profile 'full' for 'digits': choose one of digits \(quick\)"):
-        knn.run("digits", "subset", "full")
+        knn.run("digits", "subset", "full", tmp_path)
     with pytest.raises(InvalidValueError, match="method must be one of subset, neuralsort, cnn"):
-        knn.run("digits", "svm", "quick")
+        knn.run("digits", "svm", "quick", tmp_path)
     with pytest.raises(SystemExit):
         main(["reproduce", "knn", "--dataset", "digits", "--profile", "long", "--out", str(tmp_path)])
     assert "no profile 'long' for 'digits'" in capsys.readouterr().err

@@ -107,19 +107,20 @@ def knn(
     seed
         Seed of the weights, the held-out images and the noise.
     run
-        Folder to keep the trainings in; by default in the user's cache.
+        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
     out
         Folder for knn-DATASET-METHOD.json and the pictures.
     """
     from khot.experiments import knn
+    from khot.experiments.runs import runs
 
     out.mkdir(parents=True, exist_ok=True)
     names = [dataset] if dataset else [name for kind, name in knn.PLANS if kind == profile]
-    for name in names:
-        for kind in [method] if method else knn.METHODS:
-            folder = None if run is None else run / f"{name}-{kind}-{profile}-{seed}"
-            for path in knn.write(*knn.run(name, kind, profile, seed, folder), out):
-                print(f"wrote {path}")
+    with runs(run, profile, "reproduce-knn") as folder:
+        for name in names:
+            for kind in [method] if method else knn.METHODS:
+                for path in knn.write(*knn.run(name, kind, profile, folder, seed), out):
+                    print(f"wrote {path}")
     print(knn.table(knn.results(out)))
 
 
@@ -157,11 +158,12 @@ def embed(
         Folder for embed-DATASET-METHOD-dDIM.json and the maps.
     """
     from khot.experiments import embed
+    from khot.experiments.runs import runs
 
     out.mkdir(parents=True, exist_ok=True)
     names = [dataset] if dataset else [name for kind, name in embed.PLANS if kind == profile]
     dims = dims or ((2,) if profile == "quick" else embed.DIMENSIONS)
-    with embed.runs(run, profile) as folder:
+    with runs(run, profile, "reproduce-embed") as folder:
         for name in names:
             for d, kind in embed.cells(dims, method):
                 for path in embed.write(*embed.run(name, kind, d, profile, folder, seed), out):

@@ -80,7 +80,8 @@ class _HeadValidation:
     scaling: Scaling = field(repr=False)
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
-        return {"accuracy": _head_accuracy(module, self.inputs, self.labels, self.scaling)}
+        logits = embed(module, self.inputs, self.scaling)
+        return {"accuracy": float((logits.argmax(1).numpy() == self.labels).mean())}
 
 
 def validation_of(method: str, held_out: Labelled, references: Labelled, scaling: Scaling, k: int) -> Callable:
@@ -88,10 +89,6 @@ def validation_of(method: str, held_out: Labelled, references: Labelled, scaling
     if method == "cnn":
         return _HeadValidation(*held_out, scaling)
     return Validation(*held_out, *references, scaling, k, verbose=False)
-
-
-def _head_accuracy(module: nn.Module, images: np.ndarray, labels: np.ndarray, scaling: Scaling) -> float:
-    return float((embed(module, images, scaling).argmax(1).numpy() == labels).mean())
 
 
 @dataclass(frozen=True)
@@ -103,18 +100,27 @@ class Votes:
     predictions: np.ndarray
 
 
-def classify(method: str, module: nn.Module, data: Dataset, scaling: Scaling, k: int) -> tuple[float, Votes | None]:
+def classify(
+    method: str, module: nn.Module, data: Dataset, scaling: Scaling, k: int, mirrored: bool
+) -> tuple[float, Votes | None]:
     """The share of test images that are classified rightly, and who voted, if some did.
 
-    All training images vote, those that were held out in training, too.
+    All training images vote, those that were held out in training, too. If `mirrored`, what the network says about an
+    image is the mean over the image and its mirror image.
     """
-    train, test = (as_images(rows) for rows in (data.train, data.test))
+
+    def means(rows: Rows) -> Tensor:
+        images = as_images(rows)
+        found = embed(module, images, scaling)
+        return (found + embed(module, images[:, :, ::-1], scaling)) / 2 if mirrored else found
+
     if method == "cnn":
-        return _head_accuracy(module, test, data.test.labels, scaling), None
-    features, references = (embed(module, images, scaling) for images in (test, train))
-    distances, neighbors = (found.numpy() for found in nearest(features, references, k))
-    predictions = votes.winners(data.train.labels[neighbors], distances, len(data.classes))
-    return float((predictions == data.test.labels).mean()), Votes(data, neighbors, predictions)
+        predictions, voted = means(data.test).argmax(1).numpy(), None
+    else:
+        distances, neighbors = (found.numpy() for found in nearest(means(data.test), means(data.train), k))
+        predictions = votes.winners(data.train.labels[neighbors], distances, len(data.classes))
+        voted = Votes(data, neighbors, predictions)
+    return float((predictions == data.test.labels).mean()), voted
 
 
 def as_images(rows: Rows) -> np.ndarray:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from khot.experiments import knn, synthetic
+from khot.experiments.runs import runs
 from khot.report.page import Section, write_page
 
 TITLE = "khot: choose k of n items, and backpropagate through the choice"
@@ -30,7 +31,8 @@ def _synthetic(folder: Path) -> Section:
 
 
 def _knn(folder: Path) -> Section:
-    result, voted = knn.run("digits", "subset", "quick")
+    with runs(None, "quick", "demo") as trainings:
+        result, voted = knn.run("digits", "subset", "quick", trainings)
     knn.write(result, voted, folder)
     text = (
         "Deep k nearest neighbours on 8 × 8 digits. An encoder was trained through relaxed samples of 9 neighbours; a "

@@ -7,9 +7,7 @@ made the paper's numbers. `subset-ours` has settings of our own.
 
 import json
 import statistics
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from khot.datasets import Rows
 from khot.embed import ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
 from khot.errors import InvalidValueError
 from khot.experiments.machine import machine
+from khot.experiments.runs import spent
 from khot.report.maps import scatter_page, scatter_picture
 
 METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
@@ -115,18 +114,6 @@ def cells(dimensions: Sequence[int], method: str | None) -> list[tuple[int, str]
     return [(d, kind) for d in dimensions for kind in methods if d == 2 or kind != "subset-reversed"]
 
 
-@contextmanager
-def runs(folder: Path | None, profile: str) -> Iterator[Path]:
-    """The folder of the trainings: the given one, or one in the user's cache, or for the quick profile none to stay."""
-    import pooch
-
-    if folder is None and profile == "quick":
-        with tempfile.TemporaryDirectory() as place:
-            yield Path(place)
-    else:
-        yield folder or Path(pooch.os_cache("khot")).expanduser() / "runs" / "reproduce-embed"
-
-
 def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Any]:
     """Train and measure one row of the tables; also the points (n, d) and classes of some training rows."""
     _checks.choice("method", method, METHODS)
@@ -199,12 +186,6 @@ def table(rows: list[Result]) -> str:
             f"{row.knn_error:>12.2f}{error:>10}{row.minutes:>9.1f}"
         )
     return "\n".join(lines)
-
-
-def spent(folder: Path) -> float:
-    """The seconds that all trainings below a folder took."""
-    histories = (json.loads(path.read_text()) for path in folder.rglob("history.json"))
-    return sum(record["seconds"] for history in histories for record in history["epochs"])
 
 
 def _rows(dataset: str, plan: Plan, split: int) -> tuple[Rows, Rows, tuple[str, ...]]:

@@ -7,7 +7,6 @@ held-out images after a short training with each.
 """
 
 import json
-import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,11 +21,11 @@ from khot.datasets import Rows
 from khot.errors import InvalidValueError
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
 from khot.experiments.machine import machine
+from khot.experiments.runs import spent
 from khot.neighbors.encoders import ResNet, with_head
 from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.report.neighbors import accuracy_curves, neighbor_rows
 from khot.training import SGD, OneCycle, Run, Settings, fit
-from khot.training._folders import cached_runs
 
 K, CANDIDATES = 9, 100
 TEMPERATURES, RATES = (0.1, 1.0, 5.0, 16.0, 64.0), (0.01, 0.03, 0.1, 0.2, 0.4)
@@ -62,6 +61,11 @@ class Plan:
     search_epochs: int = 1  # for each temperature, on `search_rows` images of the first size
     search_rows: int = 40_000
 
+    @property
+    def mirrored(self) -> bool:
+        """Whether the test looks at mirror images, too: if the training does."""
+        return self.augment in ("flip", "both")
+
 
 PLANS = {
     ("quick", "digits"): Plan(
@@ -92,29 +96,19 @@ class Result:
     machine: dict[str, Any]
 
 
-def run(
-    dataset: str, method: str, profile: str, seed: int = 0, folder: Path | None = None
-) -> tuple[Result, Votes | None]:
+def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Votes | None]:
     """Train and test one row of the table; also who voted, if some did.
 
-    If `folder` holds a part of that training, it goes on from there. By default it is one in the user's cache, or for
-    the quick profile none that is kept.
+    If `folder` holds a part of that training, it goes on from there.
     """
     _checks.choice("method", method, METHODS)
     if (profile, dataset) not in PLANS:
         known = ", ".join(f"{name} ({kind})" for kind, name in PLANS)
         raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
-    if folder is not None or profile != "quick":
-        place = folder or cached_runs() / f"knn-{dataset}-{method}-{profile}-{seed}"
-        return _run(dataset, method, profile, seed, place)
-    with tempfile.TemporaryDirectory() as place:
-        return _run(dataset, method, profile, seed, Path(place))
-
-
-def _run(dataset: str, method: str, profile: str, seed: int, folder: Path) -> tuple[Result, Votes | None]:
     data, plan = datasets.load(dataset), PLANS[profile, dataset]
+    place = folder / f"{dataset}-{method}-{profile}-{seed}"
     train, held_out = datasets.split(data.train, plan.held_out, seed, stratified=True)
-    experiment = _Experiment(method, plan, train, held_out, learn_scaling(as_images(data.train)), seed, folder)
+    experiment = _Experiment(method, plan, train, held_out, learn_scaling(as_images(data.train)), seed, place)
 
     searched = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
     found = {value: search.best["validation"]["accuracy"] for value, search in searched.items()}
@@ -123,10 +117,8 @@ def _run(dataset: str, method: str, profile: str, seed: int, folder: Path) -> tu
     history = [record | {"epoch": epoch} for epoch, record in enumerate(r for stage in stages for r in stage.history)]
 
     began = time.perf_counter()
-    right, voted = classify(method, module, data, experiment.scaling, K)
-    seconds = time.perf_counter() - began
-    seconds += sum(record["seconds"] for search in searched.values() for record in search.history)
-    seconds += sum(record["seconds"] for record in history)
+    right, voted = classify(method, module, data, experiment.scaling, K, plan.mirrored)
+    seconds = time.perf_counter() - began + spent(place)
     result = Result(
         dataset=dataset,
         method=method,
@@ -283,6 +275,7 @@ def _settings(method: str, plan: Plan, chosen: float, scaling: Scaling) -> dict[
         "encoder": f"residual network of width {plan.width}",
         "parameters": sum(parameter.numel() for parameter in encoder.parameters()),
         **asdict(plan),
+        "mirrored_test_images": plan.mirrored,
         **({"learning_rate": chosen} if method == "cnn" else {}),
         **own,
     }
