@@ -8,6 +8,7 @@ import torch
 
 import khot
 from khot.datasets import Dataset, Rows
+from khot.errors import InvalidValueError
 from khot.experiments import explain
 
 GOOD, BAD, REST = ["great", "fine"], ["dull", "poor"], ["plot", "film", "scene", "actor", "music"]
@@ -30,19 +31,21 @@ def _small(monkeypatch: pytest.MonkeyPatch):
     data = Dataset("imdb", _reviews(400, 0), _reviews(100, 1), ("negative", "positive"), "nowhere")
     monkeypatch.setattr(explain.datasets, "load", lambda name: data)
     for name, task in explain.TASKS.items():
-        small = replace(task, k=min(task.k, 2), vocabulary=20, epochs=2, search_epochs=1)
+        small = replace(task, k=min(task.k, 2), vocabulary=20, length=20, epochs=2, search_epochs=1)
         monkeypatch.setitem(explain.TASKS, name, small)
     monkeypatch.setattr("khot.explain.explainer.TEMPERATURES", (0.5, 5.0))
 
 
 @pytest.mark.parametrize("task", explain.TASKS)
 def test_a_row_of_the_table_and_the_page(task: str, tmp_path: Path):
-    rows = [explain.run(task, method, (0, 1), tmp_path / "runs") for method in ("subset", "l2x")]
+    rows = [explain.run(task, method, "full", (0, 1), tmp_path / "runs") for method in ("subset", "l2x")]
     for row in rows:
         assert row.interval[0] <= row.post_hoc_accuracy <= row.interval[1]
         assert row.post_hoc_accuracy == pytest.approx(np.mean(row.by_seed), abs=0.01)
         assert str(row.temperature) in {"0.5", "5.0"}
         assert len(row.shown) == explain.SHOWN
+        assert 0 < row.stability <= 100
+        assert row.references.keys() == {"random", "gradient"}
     ours, theirs = rows
     assert ours.fewer_than_k == 0
     assert (theirs.fewer_than_k > 0) == (explain.TASKS[task].k > 1)
@@ -69,3 +72,23 @@ def test_noise_of_the_wrong_sign_has_the_same_keys_mirrored():
     keys = khot.gumbel_keys(logits, torch.Generator().manual_seed(0))
     wanted = khot.successive_softmax(torch.where(logits.isinf(), logits, logits - (keys - logits)), 2, 0.7)
     torch.testing.assert_close(explain.reversed_noise(logits, 2, 0.7, torch.Generator().manual_seed(0)), wanted)
+
+
+@pytest.mark.parametrize("task", explain.TASKS)
+def test_gradients_are_those_of_the_words_or_sentences(task: str):
+    torch.manual_seed(0)
+    network = explain.TASKS[task].black_box().eval()
+    tokens = np.zeros((600, 3) if task == "imdb-word" else (600, 3, 4), np.int64)
+    tokens[::2, 1], tokens[-1, 2] = 5, 7
+    scores = explain._black_boxes.gradient_scores(network, tokens)
+    assert scores.shape == (600, 3)
+    if task == "imdb-sent":
+        assert (scores[::2] > 0).tolist() == [[False, True, False]] * 300
+        assert (scores[-1] > 0).tolist() == [False, False, True]
+    once = explain._black_boxes.gradient_scores(network, tokens[-1:])
+    np.testing.assert_allclose(scores[-1:], once, rtol=1e-4)
+
+
+def test_film_reviews_have_no_quick_profile(tmp_path: Path):
+    with pytest.raises(InvalidValueError, match="no profile 'quick' for 'imdb-word'"):
+        explain.run("imdb-word", "subset", "quick", (0,), tmp_path)

@@ -43,10 +43,7 @@ def run(line: str) -> None:
 
 
 def test_texts(folder: Path, capsys: pytest.CaptureFixture):
-    fit = (
-        "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --temperature 0.5 --epochs 6 --batch-size 50"
-    )
-    run(fit)
+    run(f"fit reviews.csv --text review --length 30 --model judge:of_texts -k 2 -o why {QUICK}")
     assert "wrote why" in capsys.readouterr().out
     run("apply why reviews.csv --html why.html --json why.json --csv why.csv")
     told = capsys.readouterr().err

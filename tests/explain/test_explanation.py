@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from khot.errors import InvalidValueError
 from khot.explain import Columns, Explanation, Words, fidelity
@@ -119,3 +120,21 @@ def test_a_choice_that_tells_the_class_leaks():
     cheat, honest = (fidelity.leakage(Explanation(masker, rows, mask, scores, full, full)) for mask in (code, fair))
     assert cheat.accuracy > 0.99
     assert honest.accuracy < honest.majority + 0.08
+
+
+def test_gradients_without_and_with_an_embedding():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Tanh())
+    rows = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    wanted = []
+    for row in rows:
+        change = torch.autograd.functional.jacobian(lambda x: model(x).log_softmax(0).max(), row)
+        wanted.append(change.abs())
+    np.testing.assert_allclose(fidelity.gradient_norms(model, rows), torch.stack(wanted), rtol=1e-5)
+    embedding = torch.nn.Embedding(9, 3)
+    text = torch.nn.Sequential(embedding, torch.nn.Flatten(), torch.nn.Linear(6, 2))
+    norms = fidelity.gradient_norms(text, torch.tensor([[1, 2], [3, 3]]), embedding)
+    weights = text[2].weight.detach().numpy()
+    ratio = np.linalg.norm((weights[1] - weights[0]).reshape(2, 3), axis=1)
+    np.testing.assert_allclose(norms[:, 0] / norms[:, 1], [ratio[0] / ratio[1]] * 2, rtol=1e-5)
+    with pytest.raises(InvalidValueError, match="used once by the model, but was 0 times"):
+        fidelity.gradient_norms(text, torch.tensor([[1, 2]]), torch.nn.Embedding(2, 2))

@@ -21,6 +21,7 @@ def fit(
     k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])],
     text: str | None = None,
     items: Literal["words", "sentences"] = "words",
+    length: WholeNumber = 400,
     ignore: str | None = None,
     sampler: Literal["subset", "l2x"] = "subset",
     temperature: float | None = None,
@@ -49,6 +50,8 @@ def fit(
         Name of the column with the texts.
     items
         Whether words or sentences of the texts are chosen.
+    length
+        Of a text with more words, only the last so many can be chosen. Shorter is quicker.
     ignore
         Name of a column of numbers that is not for the model, such as the label.
     sampler
@@ -70,16 +73,17 @@ def fit(
     resume
         Go on with the trainings in the folder of --run.
     """
-    from khot.explain import Columns, SubsetExplainer
+    from khot.explain import Columns, Sentences, SubsetExplainer, Words
     from khot.explain._storage import BESIDE, KIND
     from khot.storage import check_folder
 
     check_folder(out, KIND, BESIDE)
     predict_proba = _find(model)
     data, names = _read(rows, text, ignore)
+    masker = (Words(length=length) if items == "words" else Sentences()) if text else Columns(names=names)
     explainer = SubsetExplainer(
         k,
-        masker=items if text else Columns(names=names),
+        masker=masker,
         sampler=sampler,
         temperature="search" if temperature is None else temperature,
         epochs=epochs,

@@ -169,3 +169,53 @@ def embed(
                 for path in embed.write(*embed.run(name, kind, d, profile, folder, seed), out):
                     print(f"wrote {path}")
     print(embed.table(embed.results(out)))
+
+
+@reproduce.command
+def explain(
+    *,
+    task: Literal["known-answers", "imdb-word", "imdb-sent"] | None = None,
+    method: Literal["subset", "l2x", "subset-reversed"] | None = None,
+    profile: Literal["quick", "full"] = "quick",
+    seeds: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (0, 1),
+    run: Path | None = None,
+    out: Path = Path("results"),
+) -> None:
+    """Explain models by k features or words, and show how faithful that is beside the paper's numbers.
+
+    A training that was stopped goes on where it was if the command is given again.
+
+    Parameters
+    ----------
+    task
+        known-answers for synthetic problems of which the features that decide are known; imdb-word and imdb-sent for
+        film reviews, by 10 words and by one sentence. By default known-answers, or with --profile full all three.
+    method
+        subset for khot's own, l2x for the independent samples of L2X, subset-reversed for film reviews with the noise
+        of 2019; by default the first two.
+    profile
+        quick for the synthetic problems in about a minute, full for all of it in some hours on two cores.
+    seeds
+        Seeds for the film reviews, with spaces between them; the temperature is chosen with the first.
+    run
+        Folder to keep the trainings in; by default in the user's cache.
+    out
+        Folder for explain-TASK-METHOD.json and the pages, and for known-answers.json.
+    """
+    from khot.experiments import explain, known_answers
+    from khot.experiments.runs import runs
+
+    out.mkdir(parents=True, exist_ok=True)
+    methods = (method,) if method else ("subset", "l2x")
+    tasks = (task,) if task else ("known-answers", *(explain.TASKS if profile == "full" else ()))
+    if "known-answers" in tasks:
+        rows = [known_answers.run(name, kind, profile) for name in known_answers.PROBLEMS for kind in methods]
+        print(known_answers.table(rows))
+        print(f"wrote {known_answers.write(rows, out)}")
+    with runs(run, profile, "reproduce-explain") as folder:
+        for name in tasks:
+            for kind in methods if name in explain.TASKS else ():
+                for path in explain.write(explain.run(name, kind, profile, seeds, folder), out):
+                    print(f"wrote {path}")
+    if found := explain.results(out):
+        print(explain.table(found))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from khot.explain.fidelity import gradient_norms
 from khot.training import Adam, RMSprop, Run, Settings, Step, fit
 
 _ROWS = 500  # predicted together
@@ -95,6 +96,20 @@ def predict(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32
     with torch.no_grad():
         pieces = [torch.from_numpy(np.ascontiguousarray(inputs[i : i + _ROWS])) for i in range(0, len(inputs), _ROWS)]
         return torch.cat([network(piece).softmax(-1) for piece in pieces]).numpy()
+
+
+def gradient_scores(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32]:
+    """How strongly the network's class depends on each item (n, items): a word, or all words of a sentence."""
+    words = isinstance(network, WordNetwork)
+    layer, scores = network[0] if words else network.embedding, np.zeros(inputs.shape[:2], np.float32)
+    for start in range(0, len(inputs), _ROWS):
+        part = inputs[start : start + _ROWS]
+        norms = gradient_norms(network, torch.from_numpy(part), layer)  # pyright: ignore[reportArgumentType]
+        if words:
+            scores[start : start + _ROWS] = norms
+        else:  # of the sentences that are there, in their order
+            scores[start : start + _ROWS][(part != 0).any(-1)] = np.linalg.norm(norms, axis=1)
+    return scores
 
 
 def _loss(module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:

@@ -3,14 +3,17 @@
 Ten features, of which a few decide the probability of the class; an explainer should score these highest.
 """
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from khot.experiments.machine import machine
 from khot.explain import SubsetExplainer
 
 FEATURES = 10
@@ -87,13 +90,33 @@ PROBLEMS = {
 
 
 @dataclass(frozen=True)
+class Size:
+    """Rows to learn from, and how long."""
+
+    rows: int
+    batch_size: int
+    epochs: int
+
+
+SMALL, LARGE = Size(20_000, 250, 5), Size(100_000, 500, 10)
+SIZES = {  # which of its two halves decides a row of the switch is not found from fewer rows
+    "quick": dict.fromkeys(PROBLEMS, SMALL) | {"switch": LARGE},
+    "full": dict.fromkeys(PROBLEMS, LARGE),
+}
+SEEDS = {"quick": (0,), "full": (0, 1, 2)}
+SETTINGS = {"temperature": 0.5, "learning_rate": 3e-3, "patience": None}
+
+
+@dataclass(frozen=True)
 class Row:
     """The mean over test rows of the median rank of the features that decide; the least possible is `optimum`."""
 
     problem: str
-    sampler: str
-    median_rank: float
+    method: str
+    median_rank: float  # the mean over the seeds
+    by_seed: list[float]
     optimum: float
+    size: Size
     minutes: float
 
 
@@ -107,25 +130,31 @@ def median_rank(scores: NDArray[Any], relevant: NDArray[np.bool_]) -> float:
     return float(np.mean([np.median(row[flags]) for row, flags in zip(ranks, relevant, strict=True)]))
 
 
-def run(name: str, sampler: str, rows: int = 100_000, test_rows: int = 10_000, seed: int = 0, **options: Any) -> Row:
-    """Explain one problem with one sampler; `options` are those of `SubsetExplainer`."""
-    began = time.perf_counter()
-    problem, noise = PROBLEMS[name], np.random.RandomState(seed)
-    train, test = problem.draw(rows, noise), problem.draw(test_rows, noise)
-    settings = {"temperature": 0.1, "batch_size": 1000, "epochs": 20, "random_state": seed} | options
-    explainer = SubsetExplainer(problem.k, sampler=sampler, **settings)
-    scores = explainer.fit(problem.predict_proba, train).explain(test).scores
-    found = median_rank(scores, problem.relevant(test))
-    return Row(name, sampler, found, problem.optimum, minutes=round((time.perf_counter() - began) / 60, 2))
+def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
+    """Explain one problem with one method."""
+    began, problem, size = time.perf_counter(), PROBLEMS[name], SIZES[profile][name]
+    found = []
+    for seed in SEEDS[profile]:
+        noise = np.random.RandomState(seed)
+        train, test = problem.draw(size.rows, noise), problem.draw(test_rows, noise)
+        options = {"epochs": size.epochs, "batch_size": size.batch_size, "random_state": seed} | SETTINGS
+        explainer = SubsetExplainer(problem.k, sampler=method, **options)
+        scores = explainer.fit(problem.predict_proba, train).explain(test).scores
+        found.append(round(median_rank(scores, problem.relevant(test)), 3))
+    minutes = round((time.perf_counter() - began) / 60, 2)
+    return Row(name, method, round(float(np.mean(found)), 3), found, problem.optimum, size, minutes)
+
+
+def write(rows: list[Row], folder: Path) -> Path:
+    """Write `known-answers.json` into an existing folder; returns its path."""
+    path = folder / "known-answers.json"
+    content = {"rows": [asdict(row) for row in rows], "settings": SETTINGS, "machine": machine()}
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    return path
 
 
 def table(rows: list[Row]) -> str:
     """The result as text."""
-    lines = [f"{'problem':<20}{'sampler':<10}{'median rank':>12}{'optimum':>9}{'minutes':>9}"]
-    lines += [f"{r.problem:<20}{r.sampler:<10}{r.median_rank:>12.2f}{r.optimum:>9.1f}{r.minutes:>9.2f}" for r in rows]
+    lines = [f"{'problem':<20}{'method':<8}{'median rank':>12}{'optimum':>9}{'minutes':>9}"]
+    lines += [f"{r.problem:<20}{r.method:<8}{r.median_rank:>12.2f}{r.optimum:>9.1f}{r.minutes:>9.2f}" for r in rows]
     return "\n".join(lines)
-
-
-def as_dicts(rows: list[Row]) -> list[dict[str, Any]]:
-    """The rows for JSON."""
-    return [asdict(row) for row in rows]

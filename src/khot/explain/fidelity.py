@@ -6,7 +6,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from khot import _checks
 from khot.errors import InvalidValueError
@@ -64,7 +66,7 @@ def post_hoc_accuracy_of(
 ) -> Share:
     """The same of items (n, items) that were chosen in any other way, for comparison.
 
-    `random_items` and `largest_items` choose at random, and by scores such as gradients.
+    `random_items` chooses at random, `largest_items` by scores such as those of `gradient_norms`.
     """
     full, masked = (outputs(predict_proba, rows, batch_size) for rows in (X, masker.mask(X, chosen)))
     return Share.of(full.argmax(1) == masked.argmax(1))
@@ -90,6 +92,49 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> N
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
     return (ranks < k) & present
+
+
+def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) -> NDArray[np.float32]:  # noqa: N803
+    """How strongly a PyTorch model's most probable class depends on each number of a row, or on each token.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Rows to class logits (n, classes). It is put into evaluation mode.
+    X : Tensor
+        Rows: numbers, or tokens if there is an embedding layer.
+    layer : nn.Module, optional
+        The model's embedding: the gradient with respect to its output is taken instead of that with respect to X.
+
+    Returns
+    -------
+    array
+        Gradients of log p(class) without their sign, in the shape of X; norms over the last dimension of the layer's
+        output, in the shape of its others.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = torch.nn.Linear(3, 2)
+    >>> _ = torch.nn.init.zeros_(model.weight), torch.nn.init.zeros_(model.bias)
+    >>> with torch.no_grad():
+    ...     model.weight[1, 2] = 4.0
+    >>> gradient_norms(model, torch.zeros(1, 3))
+    array([[0., 0., 2.]], dtype=float32)
+    """
+    kept: list[Tensor] = []
+    handle = layer.register_forward_hook(lambda *given: kept.append(given[-1])) if layer is not None else None
+    rows = X.detach().requires_grad_() if layer is None else X
+    try:
+        with torch.enable_grad():
+            logits = model.eval()(rows)
+    finally:
+        if handle is not None:
+            handle.remove()
+    if layer is not None and len(kept) != 1:
+        raise InvalidValueError(f"layer must be used once by the model, but was {len(kept)} times: pass its embedding")
+    (gradient,) = torch.autograd.grad(logits.log_softmax(-1).amax(-1).sum(), rows if layer is None else kept[0])
+    return (gradient.abs() if layer is None else gradient.norm(dim=-1)).cpu().numpy()
 
 
 def stability(explanations: Sequence[Explanation]) -> float:
