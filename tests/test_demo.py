@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from khot.cli import app
-from khot.experiments import knn
+from khot.experiments import embed, knn, known_answers
 from khot.report.page import Section, write_page
 
 
@@ -16,11 +16,15 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(
     short = replace(knn.PLANS["quick", "digits"], width=4, stages=(knn.Stage(2, 8),), search_epochs=1, samples=1)
     monkeypatch.setitem(knn.PLANS, ("quick", "digits"), short)
     monkeypatch.setattr(knn, "TEMPERATURES", (1.0,))
+    monkeypatch.setitem(embed.PLANS, ("quick", "digits"), replace(embed.PLANS["quick", "digits"], epochs=1))
+    tiny = dict.fromkeys(known_answers.PROBLEMS, known_answers.Size(200, 50, 1))
+    monkeypatch.setitem(known_answers.SIZES, "quick", tiny)
     app(["demo", "--out", str(tmp_path / "demo")], result_action="return_value")
     page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
     assert f"wrote {tmp_path / 'demo' / 'index.html'}" in capsys.readouterr().out
     sources = re.findall(r'src="([^"]+)"', page)
-    assert len(sources) == 3
+    assert len(sources) == 4
+    assert "nonlinear additive" in page
     assert all(base64.b64decode(s.removeprefix("data:image/png;base64,")).startswith(b"\x89PNG") for s in sources)
     assert "http" not in page
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from khot.experiments import knn, synthetic
+from khot.experiments import embed, knn, known_answers, synthetic
 from khot.experiments.runs import runs
 from khot.report.page import Section, write_page
 
@@ -16,7 +16,7 @@ INTRODUCTION = (
 def run(folder: Path) -> Path:
     """Run the demonstrations and write `index.html`, their pictures and data into an existing folder."""
     page = folder / "index.html"
-    write_page(page, TITLE, INTRODUCTION, [_synthetic(folder), _knn(folder)])
+    write_page(page, TITLE, INTRODUCTION, [_synthetic(folder), _knn(folder), _embed(folder), _explain(folder)])
     return page
 
 
@@ -41,3 +41,29 @@ def _knn(folder: Path) -> Section:
     )
     pictures = [folder / "knn-digits-subset.png", folder / "knn-digits.png"]
     return Section("Classify by neighbours", text, pictures=pictures)
+
+
+def _embed(folder: Path) -> Section:
+    with runs(None, "quick", "demo") as trainings:
+        result, drawn = embed.run("digits", "subset-ours", 2, "quick", trainings)
+    _, picture, page = embed.write(result, drawn, folder)
+    text = (
+        "A map of the same digits. An encoder into two dimensions was trained, without labels, such that neighbours of "
+        f"a digit stay its neighbours; they do for new digits, too: trustworthiness {result.trustworthiness:.3f} on "
+        f"the test images, of which {result.knn_error:.1f}% have a nearest neighbour of another class. The file "
+        f"{page.name} beside this page can be zoomed."
+    )
+    return Section("See the neighbours", text, pictures=[picture])
+
+
+def _explain(folder: Path) -> Section:
+    methods = ("subset", "l2x")
+    rows = [known_answers.run(name, method, "quick") for name in known_answers.PROBLEMS for method in methods]
+    known_answers.write(rows, folder)
+    text = (
+        "Explain a model by k features. In four synthetic problems the model rests on 2 to 5 of 10 features, in the "
+        "last one on other features in every second row. An explainer that only asks the model for its outputs should "
+        "score these highest: below are the median ranks of the features that decide, and the least possible ones, "
+        "with khot's subset sampling and with the independent samples of L2X."
+    )
+    return Section("Find what decides", text, known_answers.table(rows))
