@@ -105,34 +105,62 @@ def reversed_noise(
     return successive_softmax(keys.where(logits > -torch.inf, logits), k, temperature)
 
 
+@dataclass(frozen=True)
+class Problem:
+    """The reviews as numbers, and the trained network that is to be explained."""
+
+    plan: Task
+    known: dict[str, int]
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    test_labels: NDArray[np.int64]
+    black_box: nn.Module
+
+    def predict_proba(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What the network says."""
+        return _black_boxes.predict(self.black_box, rows)
+
+    def explainer(self, method: str, temperature: float | str, seed: int, folder: Path) -> SubsetExplainer:
+        """An explainer that was trained, or goes on being trained, in a folder."""
+        explainer = _explainer(self.plan, method, temperature, seed, folder)
+        return explainer.fit(self.predict_proba, self.train, eligible=words(self.train))
+
+
+def problem(task: str, folder: Path) -> Problem:
+    """Load the reviews, and train the network, if `folder` does not hold it yet."""
+    plan, data = TASKS[_checks.choice("task", task, tuple(TASKS))], datasets.load("imdb")
+    known = reviews.numbers_of(data.train.inputs, plan.vocabulary)
+    train, test = (plan.encode(part.inputs, known) for part in (data.train, data.test))
+    black_box = _trained(plan, train, data.train.labels, folder / f"{task}-black-box")
+    return Problem(plan, known, train, test, data.test.labels, black_box)
+
+
+def words(tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which items may be chosen: all but the token that marks the start."""
+    return tokens != reviews.START if tokens.ndim == 2 else np.ones(tokens.shape[:2], bool)
+
+
 def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Path) -> Result:
     """Train the black box, if `folder` does not hold it yet, and explain it with one method."""
     _checks.choice("task", task, tuple(TASKS))
     _checks.choice("method", method, METHODS)
     if profile != "full":
         raise InvalidValueError(f"there is no profile {profile!r} for {task!r}: pass full, which takes an hour or two")
-    plan, data = TASKS[task], datasets.load("imdb")
-    known = reviews.numbers_of(data.train.inputs, plan.vocabulary)
-    train, test = (plan.encode(part.inputs, known) for part in (data.train, data.test))
-    black_box = _trained(plan, train, data.train.labels, folder / f"{task}-black-box")
-
-    def predict_proba(rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        return _black_boxes.predict(black_box, rows)
-
+    given = problem(task, folder)
+    plan, test = given.plan, given.test
     explainers: list[SubsetExplainer] = []
     for seed in seeds:
         temperature = explainers[0].temperature_ if explainers else "search"
-        explainer = _explainer(plan, method, temperature, seed, folder / f"{task}-{method}-{seed}")
-        explainers.append(explainer.fit(predict_proba, train, eligible=_words(train)))
+        explainers.append(given.explainer(method, temperature, seed, folder / f"{task}-{method}-{seed}"))
     first = explainers[0]
-    explanations = [explainer.explain(test, eligible=_words(test)) for explainer in explainers]
+    explanations = [explainer.explain(test, eligible=words(test)) for explainer in explainers]
     shares = [fidelity.post_hoc_accuracy(explanation).value for explanation in explanations]
     mean = float(np.mean(shares))
     half = 1.96 * np.sqrt(mean * (1 - mean) / len(test))
-    eligible = (explanations[0].scores > -np.inf) & _words(test)
+    eligible = (explanations[0].scores > -np.inf) & words(test)
     others = {
         "random": fidelity.random_items(eligible, plan.k),
-        "gradient": fidelity.largest_items(_black_boxes.gradient_scores(black_box, test), eligible, plan.k),
+        "gradient": fidelity.largest_items(_black_boxes.gradient_scores(given.black_box, test), eligible, plan.k),
     }
     leaked = fidelity.leakage(explanations[0])
     return Result(
@@ -145,9 +173,11 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         paper_accuracy=PAPER[task].get(method),
         temperature=first.temperature_,
         search={f"{value:g}": round(loss, 4) for value, loss in first.search_.items()},
-        black_box_accuracy=round(100 * float((explanations[0].outputs[0].argmax(1) == data.test.labels).mean()), 2),
+        black_box_accuracy=round(100 * float((explanations[0].outputs[0].argmax(1) == given.test_labels).mean()), 2),
         references={
-            name: round(100 * fidelity.post_hoc_accuracy_of(predict_proba, first.masker, test, chosen, 5000).value, 2)
+            name: round(
+                100 * fidelity.post_hoc_accuracy_of(given.predict_proba, first.masker, test, chosen, 5000).value, 2
+            )
             for name, chosen in others.items()
         },
         stability=round(100 * fidelity.stability(explanations), 2) if seeds[1:] else None,
@@ -156,7 +186,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         settings=asdict(plan),
         minutes=round(sum(explainer.seconds_ for explainer in explainers) / 60, 2),
         history=first.history_,
-        shown=_shown(explanations[0], known, test),
+        shown=_shown(explanations[0], given.known, test),
         machine=machine(),
     )
 
@@ -222,11 +252,6 @@ def _explainer(plan: Task, method: str, temperature: float | str, seed: int, fol
         folder=folder,
         resume=True,
     )
-
-
-def _words(tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which items may be chosen: all but the token that marks the start."""
-    return tokens != reviews.START if tokens.ndim == 2 else np.ones(tokens.shape[:2], bool)
 
 
 def _fewer(explanation: Explanation, method: str, k: int) -> float:
