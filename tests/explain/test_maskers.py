@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from khot.errors import KhotError
-from khot.explain import Columns, Patches, Sentences, Tokens, Words
+from khot.explain import Columns, Explanation, Patches, Sentences, Tokens, Words
 
 TEXTS = ["The film, frankly, wasn't good.", "Good!", "", "A good   film?  Yes.\nReally (truly)."]
 
@@ -92,10 +92,23 @@ def test_patches_at_the_edge_may_be_smaller():
     assert masked[0, 4, 4] == 24
     assert masked.sum() == 24 + 49
     items = masker.encode(images)
-    for network in (masker.selector(), masker.predictor(3)):
-        inputs = (items.codes,) if network is not None and "Selector" in type(network).__name__ else None
-        out = network(*inputs) if inputs else network(items.codes, items.present.float())
-        assert out.shape == ((2, 9) if inputs else (2, 3))
+    assert masker.selector()(items.codes).shape == (2, 9)
+    assert masker.predictor(3)(items.codes, items.present.float()).shape == (2, 3)
+
+
+@pytest.mark.parametrize("channels", [(), (3,)])
+def test_the_picture_frames_the_chosen_patches_and_fades_the_others(channels: tuple[int, ...]):
+    image = np.zeros((4, 4, *channels), np.float32)
+    image[:2, :2], image[2:, 2:] = 7, 5
+    masker = Patches(size=2).fit(image[None])
+    picture = masker.picture(image, np.array([True, False, False, False]))
+    assert (picture.shape, picture.dtype) == ((256, 256, 3), np.uint8)
+    assert (picture[2:126, 2:126] == 255).all()  # within its frame
+    assert (picture[:2, :128, 2] == 0).all()
+    assert (picture[:128, 128:] == 255 // 3).all()
+    page = Explanation(masker, image[None], np.array([[True, False, False, False]]), np.zeros((1, 4)))._repr_html_()
+    assert 'src="data:image/png;base64,' in page
+    masker.picture(np.zeros_like(image), np.zeros(4, bool))  # one colour only
 
 
 def test_tokens_are_padded():

@@ -123,12 +123,11 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
     plan = PLANS[profile, dataset]
     measured, drawn, seconds = [], [], 0.0
     for split in range(seed, seed + plan.splits):
-        train, test, classes = _rows(dataset, plan, split)
+        train, test, classes = rows_of(dataset, plan, split)
         place = folder / f"{dataset}-{method}-d{dimensions}-{split}"
         model = estimator(method, dimensions, plan, split, place).fit(train.inputs)
         points, others = (model.transform(part.inputs) for part in (train, test))
-        trust = quality.trustworthiness(test.inputs, others, NEIGHBORS)
-        measured.append((trust, quality.knn_error(points, train.labels, others, test.labels)))
+        measured.append(measure(train, test, points, others))
         drawn.append((points[: plan.drawn], np.array(classes)[train.labels[: plan.drawn]], model))
         seconds += spent(place)
     points, labels, model = drawn[0]
@@ -150,6 +149,12 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
         machine=machine(),
     )
     return result, (points, labels)
+
+
+def measure(train: Rows, test: Rows, points: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Trustworthiness of the embedding (m, d) of test rows, and in percent the error of their nearest training row."""
+    trust = quality.trustworthiness(test.inputs, others, NEIGHBORS)
+    return trust, quality.knn_error(points, train.labels, others, test.labels)
 
 
 def write(result: Result, drawn: tuple[np.ndarray, np.ndarray], folder: Path) -> list[Path]:
@@ -188,7 +193,7 @@ def table(rows: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def _rows(dataset: str, plan: Plan, split: int) -> tuple[Rows, Rows, tuple[str, ...]]:
+def rows_of(dataset: str, plan: Plan, split: int) -> tuple[Rows, Rows, tuple[str, ...]]:
     """Training and test rows as tables of numbers between 0 and 1, and the names of the classes."""
     data = datasets.load("20newsgroups-w100" if dataset == "20newsgroups" else dataset)
     train, test = (data.train, data.test) if not plan.test_rows else datasets.split(data.train, plan.test_rows, split)

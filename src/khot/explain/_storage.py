@@ -73,7 +73,7 @@ def _state(masker: Any) -> dict[str, Any] | None:
 
 def _restored(state: dict[str, Any]) -> Any:
     kind = getattr(maskers, state["name"])
-    if not is_dataclass(kind):
+    if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"{state['name']} is no masker")
     given = {field.name: state["fields"][field.name] for field in fields(kind) if field.init}
     masker: Any = kind(**given)

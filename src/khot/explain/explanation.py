@@ -112,15 +112,24 @@ class Explanation:
     def __str__(self) -> str:
         return "\n\n".join(self._row_text(row) for row in range(len(self)))
 
-    def _pieces(self, row: int) -> list[tuple[str, int | None]]:
+    def _row(self, row: int) -> Any:
         one = take(self.rows, slice(row, row + 1))
-        return list(self.masker.pieces(one.iloc[0] if hasattr(one, "iloc") else one[0]))
+        return one.iloc[0] if hasattr(one, "iloc") else one[0]
+
+    def _pieces(self, row: int) -> list[tuple[str, int | None]]:
+        return list(self.masker.pieces(self._row(row)))
 
     def _row_html(self, row: int) -> str:
-        marked = "".join(
-            f"<mark>{escape(text)}</mark>" if item is not None and self.chosen[row, item] else escape(text)
-            for text, item in self._separated(row)
-        )
+        from khot.report.explanations import picture
+
+        draw = getattr(self.masker, "picture", None)
+        if draw is not None:
+            marked = picture(draw(self._row(row), self.chosen[row]))
+        else:
+            marked = "".join(
+                f"<mark>{escape(text)}</mark>" if item is not None and self.chosen[row, item] else escape(text)
+                for text, item in self._separated(row)
+            )
         return f'<article class="khot"><p class="says">{escape(self._says(row))}</p><p>{marked}</p></article>'
 
     def _row_text(self, row: int) -> str:

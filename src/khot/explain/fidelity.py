@@ -133,7 +133,8 @@ def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) 
             handle.remove()
     if layer is not None and len(kept) != 1:
         raise InvalidValueError(f"layer must be used once by the model, but was {len(kept)} times: pass its embedding")
-    (gradient,) = torch.autograd.grad(logits.log_softmax(-1).amax(-1).sum(), rows if layer is None else kept[0])
+    likely = logits.log_softmax(-1).gather(-1, logits.argmax(-1, keepdim=True))
+    (gradient,) = torch.autograd.grad(likely.sum(), rows if layer is None else kept[0])
     return (gradient.abs() if layer is None else gradient.norm(dim=-1)).cpu().numpy()
 
 

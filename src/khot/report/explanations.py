@@ -1,33 +1,24 @@
 """Pages of explained rows."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
+from io import BytesIO
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from khot.report.page import render
 
 STYLE = (
     ".khot { border-top: 1px solid #ddd; padding: .6rem 0; overflow-wrap: anywhere; } "
     ".khot mark { background: #ffe08a; border-radius: 3px; padding: 0 .15em; } "
     "table.khot td, table.khot th { vertical-align: top; text-align: left; padding: .4rem .8rem; } "
-    ".khot .says { color: #555; font-size: .85rem; margin: .2rem 0; }"
+    ".khot .says { color: #555; font-size: .85rem; margin: .2rem 0; } "
+    ".khot img { width: 12rem; }"
 )
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }}
-{style}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{rows}
-</body>
-</html>
-"""
 
 
 class Marked(Protocol):
@@ -61,4 +52,13 @@ def _marked(row: Marked) -> str:
 
 def write_explanations(path: Path, title: str, rows: Sequence[str]) -> None:
     """Write a page of rows that are HTML already."""
-    path.write_text(_PAGE.format(title=escape(title), style=STYLE, rows="\n".join(rows)), encoding="utf-8")
+    path.write_text(render("explanations.html", title=title, style=STYLE, rows=rows), encoding="utf-8")
+
+
+def picture(pixels: NDArray[np.uint8]) -> str:
+    """An image (height, width, 3) as HTML."""
+    from matplotlib.image import imsave
+
+    file = BytesIO()
+    imsave(file, pixels, format="png")
+    return f'<img src="data:image/png;base64,{b64encode(file.getvalue()).decode()}" alt="">'

@@ -25,7 +25,10 @@ class Items:
 
 
 class Masker(Protocol):
-    """From rows to items and back."""
+    """From rows to items and back.
+
+    One for images can also have ``picture(row, chosen)``, an array (height, width, 3) of bytes that pages show.
+    """
 
     def fit(self, X: Any) -> Any:  # noqa: N803
         """Learn from rows what the other methods need, and return itself."""

@@ -12,6 +12,10 @@ from khot.errors import InvalidValueError
 from khot.explain.maskers.items import Items
 from khot.explain.networks import PatchPredictor, PatchSelector
 
+_ENLARGED = 256  # pixels of a picture, about
+_FRAME = 2  # pixels
+_COLOUR = (1.0, 0.55, 0.0)
+
 
 @dataclass
 class Patches:
@@ -57,15 +61,29 @@ class Patches:
 
     def mask(self, X: Any, chosen: np.ndarray) -> np.ndarray:  # noqa: N803
         """The images with the baseline in all patches that are not chosen."""
-        images, (height, width, _) = np.asarray(X), self.shape_
-        grid = chosen.reshape(-1, *self.grid).repeat(self.size, 1).repeat(self.size, 2)[:, :height, :width, None]
+        images = np.asarray(X)
         baseline = self.mean_ if self.baseline is None else self.baseline
-        return np.where(grid, self._checked(X), baseline).astype(images.dtype).reshape(images.shape)
+        return np.where(self._pixels(chosen), self._checked(X), baseline).astype(images.dtype).reshape(images.shape)
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """The patches by row and column, from 1."""
         down, across = self.grid
         return [(f"patch ({i + 1}, {j + 1}) ", i * across + j) for i in range(down) for j in range(across)]
+
+    def picture(self, row: Any, chosen: np.ndarray) -> np.ndarray:
+        """The image, enlarged, with the chosen patches (items,) framed, the others faded: bytes (height, width, 3)."""
+        image = self._checked(np.asarray(row)[None])
+        low, high = image.min(), image.max()
+        bright = (image - low) / (high - low if high > low else 1.0)
+        bright = bright if image.shape[-1] == 3 else bright.mean(-1, keepdims=True).repeat(3, -1)
+        faded = np.where(self._pixels(chosen[None]), bright, (bright + 1) / 3)[0]
+        larger = max(1, _ENLARGED // max(image.shape[1:3]))
+        picture, side = faded.repeat(larger, 0).repeat(larger, 1), self.size * larger
+        for item in np.flatnonzero(chosen):
+            top, left = (side * place for place in divmod(int(item), self.grid[1]))
+            patch = picture[top : top + side, left : left + side]
+            patch[:_FRAME] = patch[-_FRAME:] = patch[:, :_FRAME] = patch[:, -_FRAME:] = _COLOUR
+        return (255 * picture).astype(np.uint8)
 
     def selector(self) -> nn.Module:
         """Three convolutions."""
@@ -80,6 +98,11 @@ class Patches:
         """Patches from top to bottom, and from left to right."""
         height, width, _ = self.shape_
         return -(-height // self.size), -(-width // self.size)
+
+    def _pixels(self, chosen: np.ndarray) -> np.ndarray:
+        """Flags (n, height, width, 1) of the pixels of the chosen patches (n, items)."""
+        height, width, _ = self.shape_
+        return chosen.reshape(-1, *self.grid).repeat(self.size, 1).repeat(self.size, 2)[:, :height, :width, None]
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
         images = _images(X)
