@@ -106,6 +106,14 @@ def test_added_references_vote_and_may_be_of_a_new_class():
         model.add_references(far, [1] * 5)
 
 
+def test_whole_numbers_stay_whole_when_references_are_added_with_floats():
+    X, y = blobs()  # noqa: N806
+    model = quick().fit(X, y).add_references(X, y.astype(float))
+    assert model.classes_.dtype == y.dtype
+    with pytest.raises(InvalidValueError, match="label type"):
+        model.add_references(X[:1], [0.5])
+
+
 def test_resumed_training_ends_where_the_other_does(tmp_path):
     X, y = blobs()  # noqa: N806
     whole = quick(epochs=4).fit(X, y)

@@ -54,6 +54,12 @@ def test_from_csv_to_predictions_and_evidence(table, capsys):
     assert [(row["row"], row["rank"]) for row in rows[:4]] == [("0", "1"), ("0", "2"), ("0", "3"), ("1", "1")]
 
 
+def test_two_outputs_need_two_files(table, capsys):
+    with pytest.raises(SystemExit):
+        main(["knn", "predict", "model", "rows.csv", "-o", str(table / "a.csv"), "--evidence", str(table / "a.csv")])
+    assert "--out and --evidence are both" in capsys.readouterr().err
+
+
 def test_the_label_column_has_a_name(table, capsys):
     lines = list(csv.reader((table / "train.csv").read_text().splitlines()))
     write(table / "first.csv", [[line[-1], *line[:-1]] for line in lines])

@@ -36,7 +36,7 @@ def test_files(tmp_path: Path):
 def test_another_run_is_not_overwritten(tmp_path: Path):
     train(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(RunFolderError, match=r"holds a run already: pass resume=True"):
+    with pytest.raises(RunFolderError, match=r"holds a run already: resume it \(resume=True, --resume\)"):
         train(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunFolderError, match=r"is not the folder of a run"):

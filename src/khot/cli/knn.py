@@ -144,10 +144,13 @@ def predict(
     device
         Kind of device.
     """
+    from khot.errors import InvalidValueError
     from khot.neighbors import SubsetKNNClassifier
     from khot.neighbors._storage import BESIDE
     from khot.tables import read_layout, read_queries, write_csv
 
+    if out is not None and evidence is not None and out.absolute() == evidence.absolute():
+        raise InvalidValueError(f"--out and --evidence are both {out}: name two files")
     classifier = SubsetKNNClassifier.load(model, device=device)
     layout = read_layout(model / BESIDE[0])
     queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)

@@ -300,6 +300,8 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidTypeError(
                 f"y must have labels of the kind seen in fit, {self.classes_.dtype}, but got {y.dtype}: convert them"
             )
+        if self.classes_.dtype.kind in "iu" and y.dtype.kind == "f":  # whole numbers: others are no labels
+            y = y.astype(self.classes_.dtype)
         old = self.classes_[self.reference_labels_]
         features = _features(self.encoder_, X, self.scaling_)
         self.classes_, self.reference_labels_ = np.unique(np.concatenate([old, y]), return_inverse=True)

@@ -104,7 +104,7 @@ def cached_runs() -> Path:
 
 def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
     if not resume:
-        raise RunFolderError(f"{path} holds a run already: pass resume=True to go on with it, or another folder")
+        raise RunFolderError(f"{path} holds a run already: resume it (resume=True, --resume), or pass another folder")
     try:
         there = json.loads((path / _IDENTITY).read_text(encoding="utf-8"))
     except ValueError as error:
