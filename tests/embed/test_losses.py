@@ -30,7 +30,7 @@ def noises(samples: int, count: int) -> list[np.ndarray]:
     return [khot.gumbel_keys(torch.zeros(samples, *SHAPE).double(), generator).numpy() for _ in range(count)]
 
 
-def slow_loss(logits, points, k, temperature, bias, samples, both=True, sign=1):
+def slow_loss(logits, points, k, temperature, bias, samples, both=True, sign=1, likely=lambda square: -square):
     """Algorithm and equation of the paper, a point and a neighbour at a time."""
     target_noise, *relaxed_noise = noises(samples, 2 if both else 1)
     n, total = len(points), 0.0
@@ -39,7 +39,7 @@ def slow_loss(logits, points, k, temperature, bias, samples, both=True, sign=1):
             others = [j for j in range(n) if j != i]
             keys = {j: float(logits[i, j]) + sign * target_noise[s, i, j] for j in others}
             sequence = sorted(others, key=lambda j: -keys[j])[:k]
-            alpha = {j: -sum((points[i] - points[j]) ** 2) for j in others}
+            alpha = {j: likely(sum((points[i] - points[j]) ** 2)) for j in others}
             if both:
                 alpha = {j: value + sign * relaxed_noise[0][s, i, j] for j, value in alpha.items()}
             for place, neighbor in enumerate(sequence):
@@ -61,13 +61,26 @@ def test_subset_loss_against_a_loop(k, temperature, bias, samples, noise):
     assert loss.item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("degrees", [1.0, 7.0])
+def test_subset_loss_with_the_student_density(degrees):
+    def likely(square: float) -> float:
+        return -(degrees + 1) / 2 * math.log(1 + square / degrees)
+
+    logits, points = problem()
+    loss = subset_sne_loss(logits, points, 2, 0.5, alpha=degrees, generator=seeded())
+    expected = slow_loss(logits.numpy(), points.numpy(), 2, 0.5, 1e-8, 1, likely=likely)
+    assert loss.item() == pytest.approx(expected, rel=1e-9)
+
+
 def test_reversed_noise():
     logits, points = problem()
     loss = subset_sne_loss(logits, points, 2, 0.5, reversed_noise=True, generator=seeded())
     assert loss.item() == pytest.approx(slow_loss(logits.numpy(), points.numpy(), 2, 0.5, 1e-8, 1, sign=-1), rel=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"k": 3}, {"noise": "input"}, {"bias": 0.0}, {"reversed_noise": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"k": 3}, {"noise": "input"}, {"bias": 0.0}, {"reversed_noise": True}, {"alpha": 1.0}]
+)
 def test_subset_gradients(options):
     logits, points = problem()
 
@@ -137,6 +150,7 @@ def test_student_gradients():
         ({"bias": -1.0}, InvalidValueError, "bias must be positive"),
         ({"bias": 0.0, "k": 2}, InvalidValueError, "k = 1 alone"),
         ({"noise": "none"}, InvalidValueError, "one of both, input"),
+        ({"alpha": -1.0}, InvalidValueError, "alpha must be positive"),
         ({"samples": 1.5}, InvalidTypeError, "samples must be an int"),
     ],
 )

@@ -20,14 +20,15 @@ class SubsetObjective:
 
     k: int
     perplexity: float | None
+    alpha: float | None
     bias: float
     noise: str
     samples: int
 
     def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
         logits = input_logits(rows, self.perplexity)
-        options = {"bias": self.bias, "noise": self.noise, "samples": self.samples, "generator": generator}
-        return subset_sne_loss(logits, embeddings, self.k, temperature, **options)
+        options = {"alpha": self.alpha, "bias": self.bias, "noise": self.noise, "samples": self.samples}
+        return subset_sne_loss(logits, embeddings, self.k, temperature, generator=generator, **options)
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,13 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
     return _calibrated(distances, itself, perplexity)
 
 
-def embedding_logits(embeddings: Tensor) -> Tensor:
-    """``-|h_i - h_j|²``, -inf on the diagonal, with a gradient."""
+def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
+    """``-|h_i - h_j|²``, or log-densities of Student-t with `alpha` degrees of freedom; -inf on the diagonal."""
     itself = torch.eye(len(embeddings), dtype=torch.bool, device=embeddings.device)
-    return (-squared_distances(embeddings, embeddings)).masked_fill(itself, -torch.inf)
+    distances = squared_distances(embeddings, embeddings)
+    if alpha is None:
+        return (-distances).masked_fill(itself, -torch.inf)
+    return (-(alpha + 1) / 2 * torch.log1p(distances.clamp_min(0) / alpha)).masked_fill(itself, -torch.inf)
 
 
 def points(name: str, value: Tensor) -> Tensor:

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.distances import squared_distances
 from khot.embed.logits import embedding_logits, points
 from khot.errors import InvalidValueError
 from khot.keys import gumbel_keys, perturbed
@@ -21,6 +20,7 @@ def subset_sne_loss(
     k: int = 1,
     temperature: float = 0.1,
     *,
+    alpha: float | None = None,
     bias: float = 1e-8,
     noise: str = "both",
     samples: int = 1,
@@ -43,6 +43,9 @@ def subset_sne_loss(
         Neighbours, 1 <= k <= n - 1.
     temperature : float
         Of the successive softmax that relaxes the sequence in the embedding.
+    alpha : float, optional
+        Degrees of freedom of a Student-t density, whose logarithm then takes the place of ``-|h_i - h_j|²``, as in
+        `tsne_loss`: few of them give room to points that are not neighbours.
     bias : float
         Bounds the loss and its gradient where a neighbour has next to no weight. 0 is possible for k = 1 alone.
     noise : {"both", "input"}
@@ -86,7 +89,7 @@ def subset_sne_loss(
     _checks.choice("noise", noise, NOISES)
     shape = (_checks.whole_number("samples", samples, least=1), *logits.shape)
     chosen = _keys(logits.detach(), shape, generator, reversed_noise).topk(k).indices
-    relaxed = embedding_logits(embeddings)
+    relaxed = embedding_logits(embeddings, None if alpha is None else _checks.positive("alpha", alpha))
     keys = relaxed.expand(shape) if noise == "input" else _keys(relaxed, shape, generator, reversed_noise)
     if _checks.not_negative("bias", bias) == 0:
         return _without_bias(keys, k, _checks.positive("temperature", temperature), chosen)
@@ -140,10 +143,9 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     alpha = _checks.positive("alpha", alpha)
     given = logits.detach().softmax(1)
     pairs = (given + given.T) / (2 * len(given))
-    itself = torch.eye(len(pairs), dtype=torch.bool, device=pairs.device)
-    likely = -(alpha + 1) / 2 * torch.log1p(squared_distances(embeddings, embeddings).clamp_min(0) / alpha)
-    total = likely.masked_fill(itself, -torch.inf).flatten().logsumexp(0)
-    return torch.special.xlogy(pairs, pairs).sum() - (pairs * likely).sum() + total
+    likely = embedding_logits(embeddings, alpha)
+    total = likely.flatten().logsumexp(0)
+    return torch.special.xlogy(pairs, pairs).sum() - (pairs * likely.clone().fill_diagonal_(0)).sum() + total
 
 
 def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | None, reversed_noise: bool) -> Tensor:

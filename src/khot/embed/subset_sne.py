@@ -39,6 +39,9 @@ class SubsetSNE(Embedding):
         neighbours alike.
     perplexity : float
         With scale="auto", in a way the number of neighbours that count.
+    alpha : float, optional
+        Degrees of freedom of the Student-t density that measures the embedding, as in `ParametricTSNE`; by default
+        squared distances do, the paper's choice. 1 suits maps, which have little room.
     encoder : {"small", "large"} or nn.Module
         From float32 rows (b, d) to (b, n_components). The names are the paper's networks: sigmoid layers of 150, 150
         and 500, or of 500, 500 and 2,000, and a linear one. `fit` trains a copy of a module.
@@ -108,6 +111,7 @@ class SubsetSNE(Embedding):
         temperature: Any = 0.1,
         scale: str = "auto",
         perplexity: float = 30.0,
+        alpha: float | None = None,
         encoder: str | nn.Module = "small",
         pretrain: bool = True,
         pretrain_epochs: int = 10,
@@ -130,6 +134,7 @@ class SubsetSNE(Embedding):
         self.temperature = temperature
         self.scale = scale
         self.perplexity = perplexity
+        self.alpha = alpha
         self.encoder = encoder
         self.pretrain = pretrain
         self.pretrain_epochs = pretrain_epochs
@@ -159,9 +164,11 @@ class SubsetSNE(Embedding):
             raise InvalidValueError(
                 f"bias can be 0 for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass 1e-8, say"
             )
+        if self.alpha is not None:
+            _checks.positive("alpha", self.alpha)
         _checks.choice("noise", self.noise, NOISES)
         _checks.whole_number("samples", self.samples, least=1)
 
     def _objective(self) -> SubsetObjective:
         perplexity = self.perplexity if self.scale == "auto" else None
-        return SubsetObjective(self.n_neighbors, perplexity, self.bias, self.noise, self.samples)
+        return SubsetObjective(self.n_neighbors, perplexity, self.alpha, self.bias, self.noise, self.samples)
