@@ -12,7 +12,7 @@ import khot
 from khot.cli import app, main
 from khot.embed import input_logits, subset_sne_loss
 from khot.errors import InvalidValueError
-from khot.experiments import embed
+from khot.experiments import embed, embed_ablation
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_row_of_the_tables(plan: embed.Plan, method: str, tmp_path: Path):
     digits = khot.datasets.load("digits")
     assert points.shape == (1437, 2)
     assert labels.tolist() == [digits.classes[label] for label in digits.train.labels]
-    model = embed.estimator(method, 2, plan, 0, tmp_path / f"digits-{method}-d2-0")
+    model = embed.estimator(method, 2, plan, 1437, 0, tmp_path / f"digits-{method}-d2-0")
     train, test = (part.inputs.reshape(-1, 64).astype(np.float32) / 16 for part in (digits.train, digits.test))
     others = model.fit(train).transform(test)  # the training was finished
     assert result.trustworthiness == pytest.approx(trustworthiness(test, others, n_neighbors=12), abs=2e-3)
@@ -50,15 +50,25 @@ def test_reversed_noise_is_that_of_the_loss():
     rows, points = torch.rand(20, 5), torch.rand(20, 2)
     seed = torch.Generator().manual_seed(0)
     wanted = subset_sne_loss(input_logits(rows), points, 1, 0.1, reversed_noise=True, generator=seed)
-    model = embed.estimator("subset-reversed", 2, embed.PLANS["full", "mnist"], 0, Path("nowhere"))
+    model = embed.estimator("subset-reversed", 2, embed.PLANS["full", "mnist"], 60_000, 0, Path("nowhere"))
     assert torch.equal(model._objective()(rows, points, 0.1, torch.Generator().manual_seed(0)), wanted)
 
 
 def test_the_papers_rows_have_the_papers_settings():
-    model = embed.estimator("subset-pretrain", 10, embed.PLANS["full", "mnist"], 0, Path("nowhere"))
+    model = embed.estimator("subset-pretrain", 10, embed.PLANS["full", "mnist"], 60_000, 0, Path("nowhere"))
     chosen = {name: getattr(model, name) for name in ("n_neighbors", "temperature", "scale", "pretrain", "bias")}
     assert chosen == {"n_neighbors": 1, "temperature": 0.1, "scale": "raw", "pretrain": True, "bias": 1e-8}
     assert (model.batch_size, model.max_epochs, model.encoder) == (1000, 200, "large")
+    assert (model.learning_rate, model.noise, model.alpha) == (1e-3, "both", None)
+
+
+def test_both_methods_have_the_same_epochs_scale_and_rates():
+    ours, tsne = (
+        embed.estimator(method, 2, embed.PLANS["full", "mnist"], 60_000, 0, Path("nowhere")).get_params(deep=False)
+        for method in ("subset-ours", "tsne")
+    )
+    assert {name for name in tsne if name in ours and tsne[name] != ours[name]} <= {"alpha"}
+    assert ours["learning_rate"].steps == 200 * 60
 
 
 def test_reproduce_embed_writes_what_it_prints(plan: embed.Plan, tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -83,3 +93,28 @@ def test_rows_of_the_tables():
         embed.run("digits", "tsne", 2, "full", Path("nowhere"))
     with pytest.raises(SystemExit):
         main(["reproduce", "embed", "--method", "umap"])
+
+
+def test_the_ablation_goes_from_the_papers_settings_to_ours(tmp_path: Path):
+    models = embed_ablation.models(20_000, tmp_path)
+    for method, (_, _, model) in zip(
+        ("subset-pretrain", "subset-ours", "tsne"), (models[0], models[7], models[-1]), strict=True
+    ):
+        wanted = embed.estimator(method, 2, embed_ablation.PLAN, 20_000, 0, model.folder)
+        assert model.get_params() == wanted.get_params()
+
+
+def test_the_ablation_writes_what_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    digits = embed.rows_of("digits", embed.PLANS["quick", "digits"], 0)
+    monkeypatch.setattr(embed_ablation, "rows_of", lambda *_: digits)
+    monkeypatch.setattr(embed_ablation, "PLAN", embed.Plan("small", epochs=1, batch_size=100, pretrain_epochs=1))
+    monkeypatch.setattr(embed_ablation, "ROWS", 200)
+    monkeypatch.setattr(embed_ablation, "HELD_OUT", 100)
+    folders = ["--run", str(tmp_path / "runs"), "--out", str(tmp_path)]
+    app(["reproduce", "embed", "--profile", "ablation", *folders], result_action="return_value")
+    rows = json.loads((tmp_path / "embed-ablation.json").read_text())["rows"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:-1] == [embed_ablation.line(embed_ablation.Row(**row)) for row in rows]
+    assert len(rows) == 11
