@@ -277,7 +277,7 @@ def _place(path: Path, names: list[str] | None, label: str | None) -> int:
         return -1
     if names is None or label not in names:
         got = f"columns {', '.join(names)}" if names else "no names in its first line"
-        raise DataFileError(f"{path} has {got}, but no label column {label!r}: name another")
+        raise DataFileError(f"{path} has {got}, but no column {label!r}: name another")
     return names.index(label)
 
 

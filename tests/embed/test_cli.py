@@ -111,7 +111,7 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.csv", "1,2\n3\n", "", "2 columns in its first line and 1 in line 2"),
         ("x.csv", "1,2\nnan,4\n5,6\n", "", "X contains NaN: fill in or leave out"),
         ("x.csv", "1,2\n3,4\n5,6\n", "", "perplexity must lie between 1 and 2"),
-        ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "but no label column 'c'"),
+        ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "but no column 'c'"),
         ("x.npy", "text", "", "cannot be read as NPY"),
         ("x.npz", "text", "", "cannot be read as NPZ"),
         ("x.parquet", "text", "", "cannot be read as Parquet"),

@@ -74,7 +74,7 @@ def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
         ("fit reviews.csv --text review --model judge -k 2 -o why", "must be module:function"),
         ("fit reviews.csv --text review --model nobody:of_texts -k 2 -o why", "cannot be found"),
         ("fit reviews.csv --text review --model judge:nothing -k 2 -o why", "cannot be found"),
-        ("fit reviews.csv --text words --model judge:of_texts -k 2 -o why", "no label column 'words'"),
+        ("fit reviews.csv --text words --model judge:of_texts -k 2 -o why", "no column 'words'"),
         ("fit reviews.csv --model judge:of_texts -k 2 -o why", "must have numbers in all columns"),
         ("fit reviews.csv --text review --model judge:of_texts -k 2 -o judge.py", "is a file"),
         ("apply nowhere reviews.csv", "not the folder of an explainer"),

@@ -141,7 +141,7 @@ def test_images_in_npz(tmp_path, capsys):
         ("1,2,x\n3,oops,y\n", "", "numbers in all columns but the label, but got 'oops' in row 2"),
         ("1,2,x\n3,y\n", "", "3 columns in its first line and 2 in line 2"),
         ("a,b\n", "", "has no rows"),
-        ("a,b\n1,2\n", "--label c", "has columns a, b, but no label column 'c'"),
+        ("a,b\n1,2\n", "--label c", "has columns a, b, but no column 'c'"),
         ("1,2\n", "--label c", "no names in its first line"),
         ("1,x\n2,x\n3,x\n", "-k 1", "at least two classes"),
         ("1,x\nnan,y\n", "-k 1", "X contains NaN: fill in or leave out"),
