@@ -85,6 +85,7 @@ def test_a_row_of_the_table(plan: knn.Plan, method: str, tmp_path: Path):
     best = float(max(result.search, key=lambda value: result.search[value]))
     assert result.settings["learning_rate" if method == "cnn" else "temperature"] == best
     assert result.minutes > 0
+    assert result.processor_minutes > 0
     assert (voted is None) == (method == "cnn")
     digits = khot.datasets.load("digits")
     if voted is not None:
@@ -120,7 +121,15 @@ def test_reproduce_knn_writes_what_it_prints(plan: knn.Plan, tmp_path: Path, cap
 
 
 def test_the_table_shows_the_paper_and_the_difference():
-    rest = {"paper": "", "search": {}, "settings": {}, "seed": 0, "history": [], "machine": {}}
+    rest = {
+        "paper": "",
+        "search": {},
+        "settings": {},
+        "seed": 0,
+        "history": [],
+        "machine": {},
+        "processor_minutes": None,
+    }
     long = knn.Result("cifar10", "subset", "long", 91.5, knn.PAPER["cifar10"]["subset"], minutes=140.0, **rest)
     worse = knn.Result("mnist", "cnn", "full", 99.0, knn.PAPER["mnist"]["cnn"], minutes=9.0, **rest)
     lines = knn.table([long, worse]).splitlines()

@@ -72,7 +72,7 @@ def train(folder: Path, **options) -> tuple[Run, nn.Module]:
 
 
 def without_seconds(history: list[dict]) -> list[dict]:
-    return [{name: value for name, value in record.items() if name != "seconds"} for record in history]
+    return [{name: value for name, value in record.items() if not name.endswith("seconds")} for record in history]
 
 
 def same(left: tuple[Run, nn.Module], right: tuple[Run, nn.Module]) -> bool:

@@ -81,6 +81,7 @@ def test_history_is_the_mean_of_the_losses(tmp_path: Path):
     assert [record["loss"] for record in run.history] == pytest.approx(means, abs=1e-7)
     assert [record["epoch"] for record in run.history] == [0, 1, 2]
     assert all(0 < record["seconds"] < 10 for record in run.history)
+    assert all(0 < record["processor_seconds"] < 20 for record in run.history)
     assert json.loads((tmp_path / "history.json").read_text()) == {
         "best_epoch": run.best["epoch"],
         "epochs": run.history,

@@ -92,6 +92,7 @@ class Result:
     settings: dict[str, Any]
     seed: int
     minutes: float
+    processor_minutes: float | None
     history: list[dict[str, Any]]
     machine: dict[str, Any]
 
@@ -134,7 +135,7 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
         known = ", ".join(f"{name} ({kind})" for kind, name in PLANS)
         raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
     plan = PLANS[profile, dataset]
-    measured, drawn, seconds = [], [], 0.0
+    measured, drawn, places = [], [], []
     for split in range(seed, seed + plan.splits):
         train, test, classes = rows_of(dataset, plan, split)
         place = folder / f"{dataset}-{method}-d{dimensions}-{split}"
@@ -142,7 +143,7 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
         points = model.transform(train.inputs)
         measured.append(measure(train, test, points, model.transform(test.inputs)))
         drawn.append((points[: plan.drawn], np.array(classes)[train.labels[: plan.drawn]], model))
-        seconds += spent(place)
+        places.append(place)
     points, labels, model = drawn[0]
     trust, error = zip(*measured, strict=True)
     spread = {"trustworthiness": statistics.stdev(trust), "knn_error": statistics.stdev(error)} if trust[1:] else {}
@@ -157,7 +158,7 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
         paper=None if paper is None else {"trustworthiness": paper[0], "knn_error": paper[1]},
         settings={**asdict(plan), "neighbors": NEIGHBORS, **_settings(model)},
         seed=seed,
-        minutes=round(seconds / 60, 2),
+        **asdict(spent(*places)),
         history=model.history_,
         machine=machine(),
     )

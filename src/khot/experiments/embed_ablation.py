@@ -48,6 +48,7 @@ class Row:
     trustworthiness: float
     knn_error: float
     minutes: float
+    processor_minutes: float | None
 
 
 def models(rows: int, folder: Path) -> list[tuple[str, str, Any]]:
@@ -72,7 +73,7 @@ def run(folder: Path, report: Callable[[Row], None] = lambda row: None) -> list[
     for method, change, model in models(ROWS, folder):
         points = model.fit(train.inputs).transform(train.inputs)
         trust, error = measure(train, held_out, points, model.transform(held_out.inputs))
-        rows.append(Row(method, change, round(trust, 4), round(error, 2), round(spent(model.folder) / 60, 2)))
+        rows.append(Row(method, change, round(trust, 4), round(error, 2), **asdict(spent(model.folder))))
         report(rows[-1])
     return rows
 

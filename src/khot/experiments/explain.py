@@ -18,6 +18,7 @@ from khot import _checks, datasets
 from khot.errors import InvalidValueError
 from khot.experiments import _black_boxes, reviews
 from khot.experiments.machine import machine
+from khot.experiments.runs import spent
 from khot.explain import Explanation, SubsetExplainer, Tokens, fidelity
 from khot.keys import gumbel_keys
 from khot.report.explanations import write_columns
@@ -92,6 +93,7 @@ class Result:
     fewer_than_k: float  # share of reviews for which a sample in training has fewer than min(k, present) items
     settings: dict[str, Any]
     minutes: float
+    processor_minutes: float | None
     history: list[dict[str, Any]]
     shown: list[Shown]
     machine: dict[str, Any]
@@ -148,10 +150,11 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         raise InvalidValueError(f"there is no profile {profile!r} for {task!r}: pass full, which takes an hour or two")
     given = problem(task, folder)
     plan, test = given.plan, given.test
+    places = [folder / f"{task}-{method}-{seed}" for seed in seeds]
     explainers: list[SubsetExplainer] = []
-    for seed in seeds:
+    for seed, place in zip(seeds, places, strict=True):
         temperature = explainers[0].temperature_ if explainers else "search"
-        explainers.append(given.explainer(method, temperature, seed, folder / f"{task}-{method}-{seed}"))
+        explainers.append(given.explainer(method, temperature, seed, place))
     first = explainers[0]
     explanations = [explainer.explain(test, eligible=words(test)) for explainer in explainers]
     shares = [fidelity.post_hoc_accuracy(explanation).value for explanation in explanations]
@@ -184,7 +187,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         leakage={name: round(100 * share, 2) for name, share in asdict(leaked).items()},
         fewer_than_k=_fewer(explanations[0], method, plan.k),
         settings=asdict(plan),
-        minutes=round(sum(explainer.seconds_ for explainer in explainers) / 60, 2),
+        **asdict(spent(*places)),
         history=first.history_,
         shown=_shown(explanations[0], given.known, test),
         machine=machine(),

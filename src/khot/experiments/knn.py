@@ -7,7 +7,6 @@ held-out images after a short training with each.
 """
 
 import json
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,7 +90,8 @@ class Result:
     search: dict[str, float]  # held-out accuracy for each temperature, or learning rate
     settings: dict[str, Any]
     seed: int
-    minutes: float
+    minutes: float  # of the trainings, those of the search included
+    processor_minutes: float | None
     history: list[dict[str, Any]]
     machine: dict[str, Any]
 
@@ -116,9 +116,7 @@ def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) ->
     module, stages = experiment.train(chosen)
     history = [record | {"epoch": epoch} for epoch, record in enumerate(r for stage in stages for r in stage.history)]
 
-    began = time.perf_counter()
     right, voted = classify(method, module, data, experiment.scaling, K, plan.mirrored)
-    seconds = time.perf_counter() - began + spent(place)
     result = Result(
         dataset=dataset,
         method=method,
@@ -129,7 +127,7 @@ def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) ->
         search={f"{value:g}": round(100 * share, 2) for value, share in found.items()},
         settings=_settings(method, plan, chosen, experiment.scaling),
         seed=seed,
-        minutes=round(seconds / 60, 4),
+        **asdict(spent(place)),
         history=history,
         machine=machine(),
     )

@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from khot.training._folders import cached_runs
@@ -19,7 +20,24 @@ def runs(folder: Path | None, profile: str, experiment: str) -> Iterator[Path]:
         yield folder or cached_runs() / experiment
 
 
-def spent(folder: Path) -> float:
-    """The seconds that all trainings below a folder took."""
-    histories = (json.loads(path.read_text()) for path in folder.rglob("history.json"))
-    return sum(record["seconds"] for history in histories for record in history["epochs"])
+@dataclass(frozen=True)
+class Minutes:
+    """What trainings took.
+
+    Processors worked for a longer time where there are several threads, and for a shorter one where other programs were
+    at work. None if that was not measured.
+    """
+
+    minutes: float
+    processor_minutes: float | None
+
+
+def spent(*folders: Path) -> Minutes:
+    """The time of all trainings below some folders."""
+    histories = [json.loads(path.read_text()) for folder in folders for path in folder.rglob("history.json")]
+    records = [record for history in histories for record in history["epochs"]]
+    worked = [record.get("processor_seconds") for record in records]
+    return Minutes(
+        minutes=round(sum(record["seconds"] for record in records) / 60, 4),
+        processor_minutes=None if None in worked else round(sum(worked) / 60, 4),
+    )

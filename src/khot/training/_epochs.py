@@ -1,7 +1,6 @@
 """The end of an epoch: validation, its record, and whether it is the best; and the end of a run."""
 
 import math
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from torch import nn
 
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.training._checkpoints import write_json, write_tensors
+from khot.training._clock import Clock
 from khot.training._job import Job, Validate
 from khot.training._snapshot import Progress, Record, Weights
 from khot.training.steps import key
@@ -20,18 +20,19 @@ HISTORY, WEIGHTS = "history.json", "weights.safetensors"
 
 def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, steps: int) -> bool:
     """Validate and add the record of an epoch of so many `steps` to the history; whether it is the best so far."""
-    started, epoch = time.perf_counter(), len(progress.history)
+    clock, epoch = Clock(), len(progress.history)
     record: Record = {"epoch": epoch, "loss": progress.loss / steps}
     if job.validate:
         torch.manual_seed(key(job.settings.seed, "validate", epoch))
         numbers = _validate(job.validate, module) if fabric.is_global_zero else None
         record["validation"] = fabric.broadcast(numbers)
-    record["seconds"] = progress.seconds + time.perf_counter() - started
+    clock.add_to(progress)
+    record |= {"seconds": progress.seconds, "processor_seconds": progress.processor_seconds}
 
     best = None if progress.best is None else _monitored(progress.best, job)
     better = job.settings.better(_monitored(record, job), best)
     progress.history.append(record)
-    progress.loss = progress.seconds = 0.0
+    progress.loss = progress.seconds = progress.processor_seconds = 0.0
     if better:
         progress.best_epoch = epoch
     if fabric.is_global_zero:

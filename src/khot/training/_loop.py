@@ -2,7 +2,6 @@
 
 import math
 import sys
-import time
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from khot.errors import DivergedError, InvalidTypeError
 from khot.training import _checkpoints
 from khot.training._batches import Batches
+from khot.training._clock import Clock
 from khot.training._epochs import close_epoch, write_result
 from khot.training._interrupt import ControlC
 from khot.training._job import Job
@@ -47,7 +47,7 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
         for number in range(progress.step, steps):
             if settings.patience is not None and progress.epochs_since_best >= settings.patience:
                 break
-            started = time.perf_counter()
+            clock = Clock()
 
             # All randomness is keyed by the step, so that a resumed run needs no state of generators.
             torch.manual_seed(key(settings.seed, "torch", number, rank))
@@ -70,7 +70,7 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
 
             progress.step += 1
             progress.loss += value
-            progress.seconds += time.perf_counter() - started
+            clock.add_to(progress)
             bar.set_postfix_str(f"epoch {epoch + 1}/{settings.epochs}, loss {value:.4g}", refresh=False)
             bar.update()
 

@@ -16,12 +16,14 @@ Weights = dict[str, Tensor]
 class Progress:
     """Where a run stands.
 
-    `loss` and `seconds` are the sums of the present epoch; `history` has one record for every epoch before it.
+    `loss`, `seconds` and `processor_seconds` are sums of the present epoch; `history` has one record for every epoch
+    before it.
     """
 
     step: int = 0
     loss: float = 0.0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
     best_epoch: int | None = None
 

@@ -34,8 +34,9 @@ class Run:
     folder : Path
         Where it was written: `history.json`, `weights.safetensors` (those of the best epoch), and the last checkpoints.
     history : list of dict
-        For every epoch its number `epoch` (from 0), mean training `loss`, `seconds`, and the numbers of `validation`
-        if there is one (None for one that is not finite).
+        For every epoch its number `epoch` (from 0), mean training `loss`, `seconds`, `processor_seconds` (of all
+        threads of the first process), and the numbers of `validation` if there is one (None for one that is not
+        finite).
     best : dict
         That of the best epoch.
     """
