@@ -102,7 +102,7 @@ def main() -> None:
         chosen[name] = fidelity.largest_items(weights, (tokens != PADDING) & eligible, given.plan.k), seconds
     claims = []
     for name, (items, seconds) in chosen.items():
-        share = fidelity.post_hoc_accuracy_of(given.predict_proba, explainer.masker, tokens, items, 5000)
+        share = fidelity.post_hoc_accuracy_of(given.predict_proba, explainer.masker_, tokens, items, 5000)
         claims.append(
             {
                 "what": f"{name}: post-hoc accuracy, %",

@@ -47,6 +47,7 @@ def write_parts(
 ) -> None:
     """Write numbers and tensors such that files of two saves are told apart."""
     check_folder(folder, kind, beside)
+    json.dumps(numbers)  # what cannot be written must not cost the model that is there
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in tensors.items()})
     about = {"format": _FORMAT, "khot": __version__, **numbers, "digest": _digest(folder / _TENSORS)}

@@ -50,7 +50,7 @@ def test_texts(folder: Path, capsys: pytest.CaptureFixture):
     assert "the model says the same about the chosen items alone in" in told
     page = (folder / "why.html").read_text()
     records = list(csv.DictReader((folder / "why.csv").read_text().splitlines()))
-    assert page.count("<mark>") == len(records)
+    assert page.count("<mark ") == len(records)
     assert len(json.loads((folder / "why.json").read_text())) == len(TEXTS)
     (folder / "few.csv").write_text("review\nplot great scene\n")
     run("apply why few.csv")

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from khot.errors import BlackBoxError, KhotError
+from khot.errors import BlackBoxError, DivergedError, KhotError
 from khot.explain import SubsetExplainer, Words
 
 NOISE = np.random.RandomState(0)
@@ -21,6 +21,17 @@ def from_words(rows):
     good = np.array([("great" in text) + ("fine" in text) - ("dull" in text) - ("poor" in text) for text in rows])
     p = 1 / (1 + np.exp(-3.0 * good))
     return np.stack([1 - p, p], 1)
+
+
+def _in_the_middle(rows):
+    if rows[0, 0] == X[256, 0]:
+        raise ConnectionError("timed out")
+    return from_last_column(rows)
+
+
+class _One(nn.Module):
+    def forward(self, codes, mask):
+        return (codes * mask)[:, :1]
 
 
 def quick(k=1, **options):
@@ -58,13 +69,19 @@ def test_eligible_and_forced_items():
     chosen = explainer.explain(X[:20], forced=forced).chosen
     assert chosen[:, 0].all()
     assert (chosen.sum(1) == 2).all()
-    assert explainer.explain(X[:20], forced=np.ones(5, bool)).chosen.all()  # more than k
+    with pytest.raises(KhotError, match="at most k = 2 items of a row can be forced, but got 5"):
+        explainer.explain(X[:20], forced=np.ones(5, bool))
 
 
-def test_training_respects_forced_items():
-    forced = np.array([False, False, False, False, True])
-    explainer = quick(k=2, epochs=1).fit(from_last_column, X, forced=forced)
-    assert explainer.explain(X[:5], forced=forced).chosen[:, 4].all()
+def test_limits_for_all_rows_hold_in_explain_too(tmp_path):
+    last = np.array([False, False, False, False, True])
+    explainer = quick(k=2, epochs=1).fit(from_last_column, X, forced=last, eligible=torch.tensor([True] + [False] * 4))
+    explainer.save(tmp_path)
+    for one in (explainer, SubsetExplainer.load(tmp_path)):
+        assert one.explain(X[:5]).chosen.tolist() == [[True, False, False, False, True]] * 5
+    assert not explainer.explain(X[:5], forced=~(last | True)).chosen[:, 4].any()
+    rows = quick(k=2, epochs=1).fit(from_last_column, X, forced=np.tile(last, (len(X), 1)))
+    assert rows.explain(X[:5]).chosen.sum() == 10  # limits of other rows do not matter
 
 
 def test_the_black_box_is_called_a_bounded_number_of_times():
@@ -112,15 +129,150 @@ def test_networks_of_ones_own():
         def forward(self, codes, mask):
             return self.layer(codes * mask)
 
+    before = selector.weight.clone()
     explainer = quick(selector=selector, predictor=Predictor(), epochs=3).fit(from_last_column, X)
-    assert explainer.module_.selector is selector
+    assert torch.equal(selector.weight, before)
+    assert not torch.equal(explainer.module_.selector.weight, before)
     assert explainer.explain(X[:3]).chosen.sum() == 3
+    no_parameters = quick(selector=nn.Identity(), predictor=Predictor(), epochs=1).fit(from_last_column, X)
+    assert no_parameters.explain(X[:3]).chosen.argmax(1).tolist() == X[:3].argmax(1).tolist()
 
 
-def _in_the_middle(rows):
-    if rows[0, 0] == X[256, 0]:
-        raise ConnectionError("timed out")
-    return from_last_column(rows)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"selector": nn.Linear(5, 1)}, r"selector must return shape \(2, 5\), but got shape \(2, 1\)"),
+        ({"predictor": _One()}, r"predictor must return shape \(2, 2\), but got shape \(2, 1\)"),
+        ({"sampler": lambda logits, k, t, generator: logits[:, :1]}, "sampler must return the shape of the logits"),
+    ],
+)
+def test_networks_that_do_not_fit(options, message):
+    with pytest.raises(KhotError, match=message):
+        quick(**options).fit(from_last_column, X)
+
+
+def test_a_failed_fit_changes_nothing():
+    explainer = quick(epochs=2).fit(from_last_column, X)
+    before = explainer.explain(X[:5]).scores
+    for bad in (lambda rows: rows, _in_the_middle):
+        with pytest.raises(BlackBoxError):
+            explainer.fit(bad, X)
+        np.testing.assert_array_equal(explainer.explain(X[:5]).scores, before)
+    masker = Words(length=12)
+    first = quick(masker=masker, epochs=1).fit(from_words, TEXTS)
+    scores = first.explain(TEXTS[:5]).scores
+    quick(masker=masker, epochs=1).fit(from_words, ["other words", "great words"] * 50)
+    np.testing.assert_array_equal(first.explain(TEXTS[:5]).scores, scores)
+
+
+def test_the_black_box_gets_rows_of_its_own():
+    def spoils(rows):
+        answer = from_last_column(rows)
+        rows[:] = 0
+        return answer
+
+    rows = X.copy()
+    explainer = quick(epochs=1).fit(spoils, rows)
+    explainer.explain(rows[:9])
+    np.testing.assert_array_equal(rows, X)
+
+
+def test_answers_are_kept_for_a_resumed_fit(tmp_path):
+    calls = []
+
+    def counted(rows):
+        calls.append(len(rows))
+        if len(calls) == 3:
+            raise ConnectionError
+        return from_last_column(rows)
+
+    with pytest.raises(BlackBoxError):
+        quick(epochs=1, folder=tmp_path).fit(counted, X)
+    with pytest.raises(KhotError, match="holds a run already"):
+        quick(epochs=1, folder=tmp_path).fit(counted, X)
+    resumed = quick(epochs=1, folder=tmp_path, resume=True).fit(counted, X)
+    assert calls == [256, 256, 88, 88]
+    np.testing.assert_array_equal(
+        resumed.explain(X[:5]).scores, quick(epochs=1).fit(from_last_column, X).explain(X[:5]).scores
+    )
+    with pytest.raises(KhotError, match="other settings"):
+        quick(epochs=1, folder=tmp_path, resume=True).fit(from_last_column, -X)
+
+
+def test_interrupted_trainings_name_the_folder_to_resume(tmp_path, monkeypatch):
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt("in a folder of its own")
+
+    monkeypatch.setattr("khot.explain.explainer.fit", stopped)
+    with pytest.raises(KeyboardInterrupt, match=f"folder='{tmp_path}' and resume=True"):
+        quick(folder=tmp_path).fit(from_last_column, X)
+    with pytest.raises(KeyboardInterrupt, match="nothing was kept"):
+        quick().fit(from_last_column, X)
+
+
+def test_a_temperature_that_diverges_is_not_chosen(monkeypatch):
+    from khot.explain import explainer as module
+
+    def some(network, loss, rows, settings, **options):
+        if settings.temperature != 2.0:
+            raise DivergedError("so it goes")
+        return fit(network, loss, rows, settings, **options)
+
+    fit = module.fit
+    monkeypatch.setattr(module, "fit", some)
+    explainer = quick(temperature="search", search_epochs=1, epochs=1).fit(from_last_column, X)
+    assert explainer.temperature_ == 2.0
+    monkeypatch.undo()
+    with pytest.raises(DivergedError):
+        quick(learning_rate=1e30).fit(from_last_column, X)
+
+
+def test_few_rows_and_small_batches():
+    for rows, options in ((X[:2], {}), (X[:9], {"batch_size": 1}), (X[:9], {"validation_share": 0.9})):
+        assert quick(epochs=1, **options).fit(from_last_column, rows).explain(X[:3]).chosen.sum() == 3
+
+
+def test_a_black_box_with_other_classes():
+    explainer = quick(epochs=1).fit(from_last_column, X)
+    with pytest.raises(BlackBoxError, match=r"shape \(3, 2\)"):
+        explainer.explain(X[:3], lambda rows: np.full((len(rows), 4), 0.25))
+
+    class Empty:
+        def __len__(self):
+            return 0
+
+        def __call__(self, rows):
+            return from_last_column(rows)[:, ::-1]
+
+    turned = explainer.explain(X[:3], Empty())
+    np.testing.assert_allclose(turned.full, from_last_column(X[:3])[:, ::-1], rtol=1e-5)
+
+
+def test_names_of_classes(tmp_path):
+    explainer = quick(epochs=1, class_names=["no", "yes"]).fit(from_last_column, X)
+    explainer.save(tmp_path)
+    for one in (explainer, SubsetExplainer.load(tmp_path)):
+        assert {line.split()[2] for line in str(one.explain(X[:9], from_last_column)).splitlines()[::3]} == {
+            "no:",
+            "yes:",
+        }
+    with pytest.raises(KhotError, match="must name the 2 classes"):
+        quick(class_names="abc").fit(from_last_column, X)
+
+
+def test_half_precision_is_precise_enough():
+    def rough(rows):
+        return torch.from_numpy(from_last_column(rows)).bfloat16()
+
+    outputs = quick(epochs=1).fit(rough, X).explain(X[:50]).full
+    np.testing.assert_allclose(outputs.sum(1), 1, rtol=1e-6)
+
+
+def test_a_sentence_does_not_depend_on_other_rows():
+    texts = ["Great plot. Dull music here!", "Fine. Poor scene, " + "very " * 30 + "dull."]
+    explainer = quick(masker="sentences", epochs=1).fit(from_words, TEXTS)
+    alone, together = explainer.explain(texts[:1]).scores[0], explainer.explain(texts).scores[0]
+    np.testing.assert_allclose(alone, together, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +303,17 @@ def test_a_tensor_is_an_output_and_one_class_is_enough():
     [
         (lambda: quick(k=0), "k must be at least 1"),
         (lambda: quick(masker="letters"), "masker must be one of columns, words"),
-        (lambda: quick(masker=3), "has no fit"),
+        (lambda: quick(masker=3), "an object with the methods fit, encode, mask, pieces"),
+        (lambda: quick(masker=Words), "an object with the methods"),
+        (lambda: quick(selector=3), "selector must be a torch.nn.Module"),
+        (lambda: quick(epochs=0), "epochs must be at least 1"),
+        (lambda: quick(search_epochs=0), "epochs must be at least 1"),
+        (lambda: quick(batch_size="a"), "batch_size must be an int"),
+        (lambda: quick(device="gpu"), "device 'gpu' is not available"),
+        (lambda: quick(random_state=2**32), r"at most 2\^32 - 1"),
+        (lambda: quick().fit(from_last_column, iter(X)), "rows that can be counted"),
+        (lambda: quick().fit(from_last_column, X, eligible="abc"), "eligible must be a bool array"),
+        (lambda: quick().fit(from_last_column, X, eligible=np.zeros(5, bool)), "no item to choose"),
         (lambda: quick(sampler="lime"), "sampler must be one of subset, l2x"),
         (lambda: quick(temperature=-1.0), "temperature must be positive"),
         (lambda: quick(validation_share=1.0), "validation_share must lie below 1"),

@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from khot.errors import InvalidValueError
+from khot.errors import InvalidValueError, KhotError
 from khot.explain import Columns, Explanation, Words, fidelity
 
 TEXTS = ["A <b>great</b> film.", "Dull."]
@@ -42,16 +43,19 @@ def test_json_can_be_read_back(explanation: Explanation, tmp_path: Path):
 def test_the_page_marks_the_chosen_words_and_escapes_the_rest(explanation: Explanation, tmp_path: Path):
     explanation.to_html(tmp_path / "why.html", title="Why <it>?")
     page = (tmp_path / "why.html").read_text(encoding="utf-8")
-    assert "&lt;b&gt;<mark>great</mark>&lt;/b&gt; <mark>film</mark>." in page
-    assert "class 1: 0.900 on the whole, 0.700 on the chosen items" in page
+    marks = '<mark title="score 3">great</mark>&lt;/b&gt; <mark title="score 2">film</mark>.'
+    assert f"&lt;b&gt;{marks}" in page
+    assert "row 0, class 1: 0.900 on the whole, 0.700 on the chosen items<" in page
+    assert "row 1, class 0: 0.800 on the whole, 0.400 on the chosen items, which say class 1: 0.600" in page
+    assert "the same class for the chosen items alone in 50.0% of 2 rows" in page
     assert "Why &lt;it&gt;?" in page
     assert "http" not in page
-    assert "<mark>Dull</mark>" in explanation._repr_html_()
+    assert ">Dull</mark>" in explanation._repr_html_()
 
 
 def test_the_terminal_shows_brackets(explanation: Explanation):
     assert str(explanation).splitlines()[:2] == [
-        "class 1: 0.900 on the whole, 0.700 on the chosen items",
+        "row 0, class 1: 0.900 on the whole, 0.700 on the chosen items",
         "A <b>[great]</b> [film].",
     ]
 
@@ -60,7 +64,13 @@ def test_columns_are_separated():
     masker = Columns().fit(np.array([[1.0, 2.0], [3.0, 4.0]]))
     chosen = np.array([[True, False]])
     explanation = Explanation(masker, np.array([[1.0, 2.0]]), chosen, np.zeros((1, 2), np.float32))
-    assert str(explanation) == "[0 = 1] · 1 = 2"
+    assert str(explanation) == "row 0\n[0 = 1] · 1 = 2"
+    assert repr(explanation) == "Explanation(1 rows, 1 items chosen)"
+
+
+def test_classes_have_names(explanation: Explanation):
+    named = replace(explanation, class_names=["bad", "good"])
+    assert str(named).splitlines()[0] == "row 0, good: 0.900 on the whole, 0.700 on the chosen items"
 
 
 def test_a_frame_of_the_records(explanation: Explanation):
@@ -136,5 +146,46 @@ def test_gradients_without_and_with_an_embedding():
     weights = text[2].weight.detach().numpy()
     ratio = np.linalg.norm((weights[1] - weights[0]).reshape(2, 3), axis=1)
     np.testing.assert_allclose(norms[:, 0] / norms[:, 1], [ratio[0] / ratio[1]] * 2, rtol=1e-5)
-    with pytest.raises(InvalidValueError, match="used once by the model, but was 0 times"):
+    with pytest.raises(InvalidValueError, match="used once by model, but was 0 times"):
         fidelity.gradient_norms(text, torch.tensor([[1, 2]]), torch.nn.Embedding(2, 2))
+
+
+def test_gradients_of_a_frozen_model_and_of_whole_numbers():
+    embedding = torch.nn.Embedding(9, 3)
+    model = torch.nn.Sequential(embedding, torch.nn.Flatten(), torch.nn.Linear(6, 2)).requires_grad_(False)
+    assert (fidelity.gradient_norms(model, torch.tensor([[1, 2]]), embedding) > 0).all()
+    with pytest.raises(KhotError, match="X must"):
+        fidelity.gradient_norms(model, torch.tensor([[1, 2]]))
+
+
+def test_the_largest_items_are_present_ones():
+    scores = np.array([[-np.inf, -np.inf, np.nan], [0, 5, 3]])
+    present = np.array([[False, True, True], [True, True, False]])
+    assert fidelity.largest_items(scores, present, 1).tolist() == [[False, True, False], [False, True, False]]
+    assert fidelity.largest_items(scores[1:].astype(np.uint8), present[1:], 1).tolist() == [[False, True, False]]
+
+
+def test_rare_classes_do_not_hide_a_leak():
+    classes = np.repeat([0, 1, 2], [50, 47, 3])
+    chosen = np.stack([classes == 0, classes != 0], 1)
+    explanation = Explanation(Columns(), chosen, chosen, chosen * 1.0, np.eye(3)[classes], np.eye(3)[classes])
+    found = fidelity.leakage(explanation)
+    assert (found.accuracy, found.majority) == (1.0, 50 / 97)
+    with pytest.raises(InvalidValueError, match="a class with at least 60 rows, but the largest has 50"):
+        fidelity.leakage(explanation, folds=60)
+
+
+def test_shares_stay_between_0_and_1():
+    assert fidelity.Share.of(np.zeros(7, bool)).low == 0
+    assert fidelity.Share.of(np.ones(7, bool)).high == 1
+    with pytest.raises(InvalidValueError, match="at least one row"):
+        fidelity.Share.of(np.zeros(0, bool))
+
+
+def test_a_failed_save_keeps_what_is_there(tmp_path: Path):
+    from khot.storage import read_parts, write_parts
+
+    write_parts(tmp_path, "explainer", {"k": 1}, {"a": torch.zeros(2)})
+    with pytest.raises(TypeError):
+        write_parts(tmp_path, "explainer", {"k": np.float32(1)}, {"a": torch.ones(2)})
+    assert read_parts(tmp_path, "explainer")[1]["a"].tolist() == [0, 0]

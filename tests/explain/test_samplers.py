@@ -45,3 +45,11 @@ def test_gradients_flow_through_both():
         assert logits.grad is not None
         assert logits.grad.isfinite().all()
         assert logits.grad.norm() > 0
+
+
+def test_rows_without_items_have_no_gradient():
+    logits = torch.tensor([[0.0, 1.0], [-torch.inf, -torch.inf]], requires_grad=True)
+    sample = concrete_maximum(logits, 2, 0.5)
+    sample.sum().backward()
+    assert sample[1].tolist() == [0, 0]
+    assert logits.grad.isfinite().all()

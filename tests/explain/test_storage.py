@@ -59,11 +59,11 @@ def test_what_is_ones_own_is_given_again(tmp_path):
 
 
 def test_a_masker_of_ones_own(tmp_path):
-    masker = Half()
-    quick(masker=masker, epochs=1).fit(from_last_column, X).save(tmp_path)
+    explainer = quick(masker=Half(), epochs=1).fit(from_last_column, X)
+    explainer.save(tmp_path)
     with pytest.raises(ModelFileError, match="masker of your own"):
         SubsetExplainer.load(tmp_path)
-    assert SubsetExplainer.load(tmp_path, masker=masker).explain(X[:2]).chosen.sum() == 2
+    assert SubsetExplainer.load(tmp_path, masker=explainer.masker_).explain(X[:2]).chosen.sum() == 2
 
 
 def test_damaged_folders(tmp_path):
@@ -74,6 +74,9 @@ def test_damaged_folders(tmp_path):
         {"masker": {"name": "Items", "fields": {}}},
         {"masker": {"name": "os"}},
         {"classes_": "x"},
+        {"k": 0},
+        {"sampler": "zz"},
+        {"temperature_": None},
         {"own": 3},
     ):
         path.write_text(json.dumps(numbers | change))

@@ -22,7 +22,7 @@ from khot.experiments.runs import spent
 from khot.explain import Explanation, SubsetExplainer, Tokens, fidelity
 from khot.keys import gumbel_keys
 from khot.report.explanations import write_columns
-from khot.topk import hard_topk, successive_softmax
+from khot.topk import successive_softmax
 from khot.training import Adam, RMSprop
 
 METHODS = ("subset", "l2x", "subset-reversed")
@@ -179,13 +179,13 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         black_box_accuracy=round(100 * float((explanations[0].outputs[0].argmax(1) == given.test_labels).mean()), 2),
         references={
             name: round(
-                100 * fidelity.post_hoc_accuracy_of(given.predict_proba, first.masker, test, chosen, 5000).value, 2
+                100 * fidelity.post_hoc_accuracy_of(given.predict_proba, first.masker_, test, chosen, 5000).value, 2
             )
             for name, chosen in others.items()
         },
         stability=round(100 * fidelity.stability(explanations), 2) if seeds[1:] else None,
         leakage={name: round(100 * share, 2) for name, share in asdict(leaked).items()},
-        fewer_than_k=_fewer(explanations[0], method, plan.k),
+        fewer_than_k=_fewer(explanations[0].scores, eligible, method, plan.k),
         settings=asdict(plan),
         **asdict(spent(*places)),
         history=first.history_,
@@ -257,16 +257,15 @@ def _explainer(plan: Task, method: str, temperature: float | str, seed: int, fol
     )
 
 
-def _fewer(explanation: Explanation, method: str, k: int) -> float:
+def _fewer(scores: NDArray[np.float32], eligible: NDArray[np.bool_], method: str, k: int) -> float:
     """The percentage of reviews of which one exact sample, drawn as in training, has fewer than k distinct items."""
-    logits = torch.from_numpy(explanation.scores)
-    wanted = (logits > -torch.inf).sum(1).clamp(max=k)
+    if method != "l2x":
+        return 0.0  # samples without replacement
+    logits = torch.from_numpy(np.where(eligible, scores, -np.inf))
     generator = torch.Generator().manual_seed(0)
-    if method == "l2x":
-        winners = torch.stack([gumbel_keys(logits, generator).argmax(1) for _ in range(k)], 1)
-        found = torch.zeros_like(logits).scatter_(1, winners, 1.0).sum(1)
-    else:
-        found = hard_topk(gumbel_keys(logits, generator), k).sum(1)
+    winners = torch.stack([gumbel_keys(logits, generator).argmax(1) for _ in range(k)], 1)
+    found = torch.zeros_like(logits).scatter_(1, winners, 1.0).sum(1)
+    wanted = torch.from_numpy(eligible).sum(1).clamp(max=k)
     return round(100 * (found < wanted).float().mean().item(), 2)
 
 

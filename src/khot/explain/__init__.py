@@ -1,5 +1,6 @@
 """Explain what any model says about a row by the k items of the row that tell most about it."""
 
+from khot.explain import fidelity
 from khot.explain.explainer import SubsetExplainer
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
@@ -14,4 +15,5 @@ __all__ = [
     "SubsetExplainer",
     "Tokens",
     "Words",
+    "fidelity",
 ]

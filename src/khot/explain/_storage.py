@@ -8,13 +8,12 @@ from torch import nn
 
 from khot.errors import InvalidTypeError, ModelFileError
 from khot.explain import maskers
-from khot.explain._training import Explainer
 from khot.storage import load_weights, read_parts, reading, weights_of, write_parts
 
 KIND = "explainer"
 BESIDE = ("black_box.json",)  # that the command line writes into the same folder
 _SELECTOR, _PREDICTOR = "selector/", "predictor/"
-_ATTRIBUTES = ("temperature_", "classes_", "history_", "seconds_")
+_ATTRIBUTES = ("temperature_", "classes_", "history_", "seconds_", "limits_", "class_names")
 
 
 def write(folder: Path, explainer: Any) -> None:
@@ -22,7 +21,7 @@ def write(folder: Path, explainer: Any) -> None:
     numbers = {
         "k": explainer.k,
         "sampler": explainer.sampler if isinstance(explainer.sampler, str) else None,
-        "masker": _state(explainer.masker),
+        "masker": _state(explainer.masker_),
         "own": {name: getattr(explainer, name) is not None for name in ("selector", "predictor")},
         "search": [[value, loss] for value, loss in explainer.search_.items()],
         **{name: getattr(explainer, name) for name in _ATTRIBUTES},
@@ -45,16 +44,16 @@ def read(folder: Path, make: Any, masker: Any, selector: nn.Module | None, predi
         if needed != (given is not None):
             hint = f"pass such a one as {name}" if needed else f"do not pass a {name}"
             raise ModelFileError(f"{folder} was saved {'with' if needed else 'without'} a {name} of your own: {hint}")
-    explainer = make(k, masker=found, selector=selector, predictor=predictor, sampler=sampler, temperature=temperature)
     with reading(folder):
+        own_networks = {"selector": selector, "predictor": predictor}
+        explainer = make(k, masker=found, **own_networks, sampler=sampler, temperature=temperature)
         for name in _ATTRIBUTES:
             setattr(explainer, name, numbers[name])
-        explainer.search_ = dict(numbers["search"])
-        parts = selector or found.selector(), predictor or found.predictor(numbers["classes_"])
-    explainer.module_ = Explainer(
-        load_weights(folder, parts[0], tensors, _SELECTOR), load_weights(folder, parts[1], tensors, _PREDICTOR)
-    )
-    explainer.predict_proba_ = None
+        explainer.search_, explainer.masker_ = dict(numbers["search"]), found
+        module = explainer._module(numbers["classes_"])
+    load_weights(folder, module.selector, tensors, _SELECTOR)
+    load_weights(folder, module.predictor, tensors, _PREDICTOR)
+    explainer.module_, explainer.predict_proba_ = module, None
     return explainer
 
 

@@ -1,11 +1,13 @@
 """What the training of an explainer computes in a step, and at the end of an epoch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from khot.errors import InvalidValueError
 from khot.explain.samplers import Sampler
 from khot.topk import hard_topk
 from khot.training import Step
@@ -22,6 +24,11 @@ class Explainer(nn.Module):
     def __init__(self, selector: nn.Module, predictor: nn.Module) -> None:
         super().__init__()
         self.selector, self.predictor = selector, predictor
+
+    @property
+    def device(self) -> torch.device:
+        """That of its parameters."""
+        return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
 
     def forward(self, codes: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Callable) -> Tensor:
         """Class logits (b, classes) from k items, chosen by ``choose(logits, k)``."""
@@ -46,7 +53,15 @@ class ExplainLoss:
 
     def __call__(self, module: nn.Module, batch: Rows, step: Step) -> Tensor:
         def choose(logits: Tensor, k: int | Tensor) -> Tensor:
-            return self.sampler(logits, k, step.temperature, step.generator)
+            if bool(logits.isnan().any()):
+                return logits * torch.nan  # for the training to say that it diverged
+            mask = self.sampler(logits, k, step.temperature, step.generator)
+            if mask.shape != logits.shape:
+                raise InvalidValueError(
+                    f"sampler must return the shape of the logits, {tuple(logits.shape)}, but got {tuple(mask.shape)}: "
+                    "return one number for each item"
+                )
+            return mask
 
         predicted = module(batch["codes"], batch["eligible"], batch["forced"], self.k, choose)
         return cross_entropy(batch["outputs"], predicted)
@@ -74,9 +89,29 @@ def cross_entropy(outputs: Tensor, logits: Tensor) -> Tensor:
     return -(outputs * logits.log_softmax(-1)).sum(-1).mean()
 
 
-def scores(selector: nn.Module, codes: Tensor) -> Tensor:
+def scores(module: Explainer, codes: Tensor) -> Tensor:
     """The logits (n, items) of all rows, on the CPU."""
-    device = next(selector.parameters()).device
-    selector.eval()
+    module.eval()
     with torch.no_grad():
-        return torch.cat([selector(part.to(device)).float().cpu() for part in codes.split(_ROWS)])
+        return torch.cat([module.selector(part.to(module.device)).float().cpu() for part in codes.split(_ROWS)])
+
+
+def check_selector(module: Explainer, codes: Tensor, present: Tensor) -> None:
+    """Refuse a selector whose outputs do not fit the items."""
+    module.eval()
+    with torch.no_grad():
+        _must_have_shape("selector", module.selector(codes[:2]), present[:2].shape, "a logit for each item")
+
+
+def check_predictor(module: Explainer, codes: Tensor, present: Tensor, classes: int) -> None:
+    """Refuse a predictor whose outputs do not fit the classes."""
+    module.eval()
+    with torch.no_grad():
+        logits = module.predictor(codes[:2], present[:2].float())
+        _must_have_shape("predictor", logits, (2, classes), "a logit for each class of the black box")
+
+
+def _must_have_shape(name: str, got: Any, shape: Sequence[int], what: str) -> None:
+    if not isinstance(got, Tensor) or got.shape != torch.Size(shape):
+        found = f"shape {tuple(got.shape)}" if isinstance(got, Tensor) else type(got).__name__
+        raise InvalidValueError(f"{name} must return shape {tuple(shape)}, but got {found}: return {what}")

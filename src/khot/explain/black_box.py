@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,20 @@ from khot.explain.maskers.items import take
 PredictProba = Callable[[Any], Any]
 """Rows to the probabilities (n, classes) of the classes."""
 
-_OFF_BY = 1e-3  # what the probabilities of a row may miss from 1: they may come from half precision
+_OFF_BY = 1e-2  # what the probabilities of a row may miss from 1: they may come from half precision
 
 
-def outputs(predict_proba: PredictProba, X: Any, batch_size: int) -> NDArray[np.float32]:  # noqa: N803
-    """The probabilities (n, classes) of all rows, in calls of at most `batch_size` rows, checked."""
+def outputs(
+    predict_proba: PredictProba,
+    X: Any,  # noqa: N803
+    batch_size: int,
+    classes: int | None = None,
+    folder: Path | None = None,
+) -> NDArray[np.float32]:
+    """The probabilities (n, classes) of all rows, in calls of at most `batch_size` rows, checked.
+
+    Answers are kept in `folder`, if there is one, so that nothing is asked twice.
+    """
     from tqdm import tqdm
 
     rows = len(X)
@@ -25,34 +35,47 @@ def outputs(predict_proba: PredictProba, X: Any, batch_size: int) -> NDArray[np.
     found: list[NDArray[np.float32]] = []
     for start in starts:
         stop = min(start + batch_size, rows)
-        where = f"for rows {start} to {stop - 1}"
-        try:
-            answer = predict_proba(take(X, slice(start, stop)))
-        except Exception as error:
-            raise BlackBoxError(
-                f"predict_proba raised {type(error).__name__} {where}: {error}: "
-                "call it with these rows yourself to see why"
-            ) from error
-        found.append(_checked(answer, stop - start, found[0].shape[1] if found else None, where))
+        kept = None if folder is None else folder / f"{start}-{stop}.npy"
+        if kept is not None and kept.exists():
+            found.append(np.load(kept, allow_pickle=False))
+        else:
+            found.append(_ask(predict_proba, take(X, slice(start, stop)), classes, f"for rows {start} to {stop - 1}"))
+            if kept is not None:
+                _keep(kept, found[-1])
+        classes = found[0].shape[1]
     return np.concatenate(found)
 
 
-def _checked(answer: Any, rows: int, classes: int | None, where: str) -> NDArray[np.float32]:
-    answer = answer.detach().cpu().float().numpy() if hasattr(answer, "detach") else answer
+def _ask(predict_proba: PredictProba, rows: Any, classes: int | None, where: str) -> NDArray[np.float32]:
+    own = rows.clone() if hasattr(rows, "clone") else rows.copy()  # which the black box may change
     try:
-        values = np.asarray(answer, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise BlackBoxError(f"predict_proba must return numbers, but {error} {where}: return an array") from error
-    if (
-        values.ndim != 2
-        or len(values) != rows
-        or values.shape[1] < 2
-        or values.shape[1] != (classes or values.shape[1])
-    ):
-        wanted = f"({rows}, {classes or 'classes'})"
+        answer = predict_proba(own)
+    except Exception as error:
         raise BlackBoxError(
-            f"predict_proba must return shape {wanted} with at least two classes, but got {values.shape} {where}: "
-            "for one probability p a row, return the two columns 1 - p and p"
+            f"predict_proba raised {type(error).__name__} {where}: {error}: call it with these rows yourself to see why"
+        ) from error
+    return _checked(answer, len(rows), classes, where)
+
+
+def _keep(path: Path, values: NDArray[np.float32]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.stem}.draft.npy")
+    np.save(draft, values)
+    draft.replace(path)
+
+
+def _checked(answer: Any, rows: int, classes: int | None, where: str) -> NDArray[np.float32]:
+    try:
+        answer = answer.detach().cpu().float().numpy() if hasattr(answer, "detach") else np.asarray(answer)
+        if answer.dtype.kind not in "fiub":
+            raise TypeError(f"they are {answer.dtype}")
+        values = answer.astype(np.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BlackBoxError(f"predict_proba must return numbers, but {error} {where}: return an array") from error
+    if values.ndim != 2 or len(values) != rows or values.shape[1] < 2 or classes not in (None, values.shape[1]):
+        raise BlackBoxError(
+            f"predict_proba must return shape ({rows}, {classes or 'classes'}) with at least two classes, "
+            f"but got {values.shape} {where}: for one probability p a row, return the two columns 1 - p and p"
         )
     if not np.isfinite(values).all():
         raise BlackBoxError(
@@ -64,4 +87,5 @@ def _checked(answer: Any, rows: int, classes: int | None, where: str) -> NDArray
             f"predict_proba must return probabilities that sum to 1, but got a row from {values.min():.3g} "
             f"or a sum off by {off:.3g} {where}: apply a softmax to logits"
         )
-    return values
+    values = values.clip(0)
+    return values / values.sum(1, keepdims=True)

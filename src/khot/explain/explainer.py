@@ -1,7 +1,9 @@
 """Explain a black box: which k items of a row tell what it says about the row?"""
 
-import tempfile
-from contextlib import nullcontext
+import copy
+import hashlib
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import InvalidTypeError, InvalidValueError
+from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, RunFolderError
+from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
+from khot.explain._limits import for_all_rows, limits
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
@@ -41,7 +45,7 @@ class SubsetExplainer:
         What the items are, see `khot.explain.maskers`.
     selector, predictor : nn.Module, optional
         Networks of your own: codes (b, ...) to logits (b, items), and (codes, mask (b, items)) to class logits. By
-        default the masker's. They are trained in place.
+        default the masker's. `fit` trains copies.
     sampler : {"subset", "l2x"} or callable
         Relaxed subset sampling, the k independent samples of L2X, or ``f(logits, k, temperature, generator)``.
     relaxation : callable
@@ -56,12 +60,15 @@ class SubsetExplainer:
         Share of the rows that are held out; the weights of the epoch with the least loss on them are kept.
     model_batch_size : int
         Most rows in a call of the black box.
+    class_names : sequence of str, optional
+        Names of the classes, for people to read.
     device : {"cpu", "cuda", "mps", "auto"}
         Kind of device for the networks.
-    random_state : int
+    random_state : int, at most 2^32 - 1
         Fixes the weights at the start, the held-out rows, the batches and the noise.
     folder : path, optional
-        Where the trainings are written to, so that they can be resumed. By default they leave nothing behind.
+        Where the answers of the black box and the trainings are written to, so that they can be resumed. By default
+        they leave nothing behind.
     resume : bool
         Go on with the trainings in `folder`.
 
@@ -77,6 +84,10 @@ class SubsetExplainer:
         What the trainings took, those of the search and those before a resume included.
     classes_ : int
         Outputs of the black box.
+    masker_ : Masker
+        That of the rows of `fit`, a copy of `masker`.
+    module_ : nn.Module
+        The trained networks, `selector` and `predictor`.
 
     Examples
     --------
@@ -115,6 +126,7 @@ class SubsetExplainer:
         patience: int | None = 3,
         validation_share: float = 0.1,
         model_batch_size: int = 256,
+        class_names: Sequence[str] | None = None,
         device: str = "cpu",
         random_state: int = 0,
         folder: Path | str | None = None,
@@ -122,24 +134,31 @@ class SubsetExplainer:
     ) -> None:
         self.k = _checks.whole_number("k", k, least=1)
         self.masker = _find_masker(masker)
-        self.selector, self.predictor = selector, predictor
+        self.selector, self.predictor = _network("selector", selector), _network("predictor", predictor)
         self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
-        self._draw = find_sampler(sampler, self.relaxation)
+        find_sampler(sampler, self.relaxation)
         self.temperature = temperature if temperature == "search" else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
         self.learning_rate, self.patience = learning_rate, patience
         self.optimizer = RMSprop() if optimizer is None else optimizer
-        if not 0 < _checks.positive("validation_share", validation_share) < 1:
+        if _checks.positive("validation_share", validation_share) >= 1:
             raise InvalidValueError(
                 f"validation_share must lie below 1, but got {validation_share}: pass the share to hold out"
             )
         self.validation_share = validation_share
         self.model_batch_size = _checks.whole_number("model_batch_size", model_batch_size, least=1)
+        self.class_names = None if class_names is None else [str(name) for name in class_names]
         self.device = device
         self.random_state = _checks.whole_number("random_state", random_state, least=0)
-        if resume and folder is None:
-            raise InvalidValueError("resume goes on with the trainings in folder, but folder is None: pass its folder")
+        if random_state >= 2**32:
+            raise InvalidValueError(
+                f"random_state must be at most 2^32 - 1, but got {random_state}: pass a smaller one"
+            )
         self.folder, self.resume = folder, resume
+        check_resume(self)
+        find_device(device)
+        for count in (epochs, search_epochs):
+            self._settings(1.0, count, batch_size)
 
     def fit(
         self,
@@ -159,7 +178,8 @@ class SubsetExplainer:
         X : array, data frame, tensor, or list of texts
             Rows, as the masker takes them.
         eligible, forced : bool array, shape (items,) or (n, items), optional
-            Which items may be chosen, and which are chosen always (they count among the k).
+            Which items may be chosen, and which are chosen always (they count among the k). Those of shape (items,)
+            also hold in `explain`.
 
         Returns
         -------
@@ -173,21 +193,29 @@ class SubsetExplainer:
         InvalidValueError, InvalidTypeError
             For rows that cannot be used.
         """
-        if not callable(predict_proba):
-            raise InvalidTypeError(
-                f"predict_proba must be a function of rows, but got {predict_proba!r}: pass model.predict_proba"
-            )
-        if len(X) < 2:
+        _callable(predict_proba)
+        if _count(X) < 2:
             raise InvalidValueError(f"X must have at least two rows, but got {len(X)}: add some")
-        items = self.masker.fit(X).encode(X)
-        rows = {"codes": items.codes, **_restrictions(items, eligible, forced)}
-        rows["outputs"] = torch.from_numpy(outputs(predict_proba, X, self.model_batch_size))
-        self.classes_ = rows["outputs"].shape[1]
-        place = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder)
-        with place as folder:
-            module, run = self._train(rows, Path(folder))
-        self.history_, self.module_, self.predict_proba_ = run.history, module, predict_proba
-        self.seconds_ += sum(record["seconds"] for record in run.history)
+        with fitting(self) as folder:
+            self._check_folder()
+            self.masker_ = copy.deepcopy(self.masker)
+            self.masker_.fit(X)
+            items = self._items(X)
+            self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
+            rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
+            _training.check_selector(self._module(classes=2), items.codes, items.present)
+            kept = None if self.folder is None else folder / f"answers-{_digest(items.codes)}"
+            answers = outputs(predict_proba, X, self.model_batch_size, folder=kept)
+            rows["outputs"], self.classes_ = torch.from_numpy(answers), answers.shape[1]
+            if self.class_names is not None and len(self.class_names) != self.classes_:
+                raise InvalidValueError(
+                    f"class_names must name the {self.classes_} classes of the black box, but got {self.class_names}: "
+                    "pass as many"
+                )
+            _training.check_predictor(self._module(self.classes_), items.codes, items.present, self.classes_)
+            self.module_, run = self._train(rows, folder)
+            self.history_, self.predict_proba_ = run.history, predict_proba
+            self.seconds_ += sum(record["seconds"] for record in run.history)
         return self
 
     def explain(
@@ -207,27 +235,32 @@ class SubsetExplainer:
         predict_proba : callable, optional
             The black box, by default that of `fit`; it is asked what it says about the rows and the chosen items.
         eligible, forced : bool array, shape (items,) or (n, items), optional
-            As in `fit`.
+            As in `fit`, from which they are taken by default if they were of shape (items,).
 
         Returns
         -------
         Explanation
-            Exactly k items for each row, or all that it has. The same every time: there is no noise.
+            Exactly k items for each row, or all that may be chosen if these are fewer. The same every time: there is no
+            noise.
         """
         self._check_fitted()
-        if len(X) == 0:
+        if _count(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
-        items = self.masker.encode(X)
-        limits = _restrictions(items, eligible, forced)
-        logits = _training.scores(self.module_.selector, items.codes)
-        chosen = _training.chosen(logits, **limits, k=self.k, choose=hard_topk).bool().numpy()
+        items = self._items(X)
+        eligible = self.limits_["eligible"] if eligible is None else eligible
+        forced = self.limits_["forced"] if forced is None else forced
+        logits = _training.scores(self.module_, items.codes)
+        flags = limits(items, eligible, forced, self.k)
+        chosen = _training.chosen(logits, **flags, k=self.k, choose=hard_topk).bool().numpy()
         scores = logits.masked_fill(~items.present, -torch.inf).numpy()
-        black_box = predict_proba or self.predict_proba_
+        black_box = self.predict_proba_ if predict_proba is None else _callable(predict_proba)
         if black_box is None:
-            return Explanation(self.masker, X, chosen, scores)
-        full = outputs(black_box, X, self.model_batch_size)
-        masked = outputs(black_box, self.masker.mask(X, chosen), self.model_batch_size)
-        return Explanation(self.masker, X, chosen, scores, full, masked)
+            return Explanation(self.masker_, X, chosen, scores, class_names=self.class_names)
+        masked = self.masker_.mask(X, chosen)
+        if len(masked) != len(X):
+            raise InvalidValueError(f"mask must keep the rows, {len(X)}, but left {len(masked)}: mend the masker")
+        answers = (outputs(black_box, rows, self.model_batch_size, self.classes_) for rows in (X, masked))
+        return Explanation(self.masker_, X, chosen, scores, *answers, class_names=self.class_names)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.
@@ -263,12 +296,13 @@ class SubsetExplainer:
         path : path
             The folder.
         masker, selector, predictor : optional
-            Those of your own, of the same make, if there were any; the masker as it was after `fit`.
+            Those of your own, of the same make, if there were any; as masker the `masker_` that it had.
 
         Returns
         -------
         SubsetExplainer
-            With k, masker and sampler of the other; the rest of the parameters, which only matter to `fit`, is default.
+            With k and masker of the other, and with its sampler unless that was your own; the rest of the parameters,
+            which only matter to `fit`, is default.
 
         Raises
         ------
@@ -290,20 +324,38 @@ class SubsetExplainer:
         self.search_, self.seconds_ = {}, 0.0
         if self.temperature == "search":
             for value in TEMPERATURES:
-                module = self._module(trial=True)
-                run = self._fit(module, kept, held_out, value, self.search_epochs, folder / f"search-{value:g}")
-                self.search_[value] = run.best["validation"]["loss"]
-                self.seconds_ += sum(record["seconds"] for record in run.history)
+                self.search_[value] = self._try(kept, held_out, value, folder / f"search-{value:g}")
             self.temperature_ = min(self.search_, key=lambda value: self.search_[value])
         else:
             self.temperature_ = float(self.temperature)
-        module = self._module()
+        module = self._module(self.classes_)
         return module, self._fit(module, kept, held_out, self.temperature_, self.epochs, folder / "training")
 
+    def _try(self, kept: dict, held_out: dict, temperature: float, folder: Path) -> float:
+        """The loss on held-out rows after a short training, infinity if it diverges."""
+        try:
+            run = self._fit(self._module(self.classes_), kept, held_out, temperature, self.search_epochs, folder)
+        except DivergedError:
+            return math.inf
+        self.seconds_ += sum(record["seconds"] for record in run.history)
+        loss = run.best["validation"]["loss"]
+        return math.inf if loss is None else loss
+
     def _fit(self, module: nn.Module, kept: dict, held_out: dict, temperature: float, epochs: int, folder: Path) -> Run:
-        settings = Settings(
+        settings = self._settings(temperature, epochs, min(self.batch_size, len(kept["codes"])))
+        loss = _training.ExplainLoss(self.k, find_sampler(self.sampler, self.relaxation))
+        validate = _training.Validation(held_out, self.k)
+        options = {"folder": folder, "resume": self.resume, "accelerator": self.device}
+        try:
+            return fit(module, loss, kept, settings, validate=validate, **options)
+        except KeyboardInterrupt:
+            told = f"to go on, call fit again with folder={str(self.folder)!r} and resume=True (--run, --resume)"
+            raise KeyboardInterrupt(f"stopped by Ctrl-C: {told}") from None
+
+    def _settings(self, temperature: float, epochs: int, batch_size: int) -> Settings:
+        return Settings(
             epochs=epochs,
-            batch_size=min(self.batch_size, len(kept["codes"])),
+            batch_size=batch_size,
             learning_rate=self.learning_rate,
             optimizer=self.optimizer,
             temperature=temperature,
@@ -311,46 +363,67 @@ class SubsetExplainer:
             patience=self.patience,
             seed=self.random_state,
         )
-        loss = _training.ExplainLoss(self.k, self._draw)
-        validate = _training.Validation(held_out, self.k)
-        options = {"folder": folder, "resume": self.resume, "accelerator": self.device}
-        return fit(module, loss, kept, settings, validate=validate, **options)
 
-    def _module(self, trial: bool = False) -> _training.Explainer:
-        """New networks, or yours; in a trial copies of yours."""
-        import copy
-
+    def _module(self, classes: int) -> _training.Explainer:
+        """New networks, or copies of yours."""
         with torch.random.fork_rng([]):
             torch.manual_seed(self.random_state)
-            selector = self.masker.selector() if self.selector is None else self.selector
-            predictor = self.masker.predictor(self.classes_) if self.predictor is None else self.predictor
-            return _training.Explainer(*(copy.deepcopy(part) if trial else part for part in (selector, predictor)))
+            selector = self.masker_.selector() if self.selector is None else copy.deepcopy(self.selector)
+            predictor = self.masker_.predictor(classes) if self.predictor is None else copy.deepcopy(self.predictor)
+            return _training.Explainer(selector, predictor)
+
+    def _items(self, X: Any) -> Items:  # noqa: N803
+        items = self.masker_.encode(X)
+        if len(items.codes) != len(X) or items.present.dtype != torch.bool:
+            raise InvalidValueError(
+                f"the masker must encode the {len(X)} rows of X with a bool tensor of what is present, but got "
+                f"{len(items.codes)} rows and {items.present.dtype}: pass one row for each"
+            )
+        return items
+
+    def _check_folder(self) -> None:
+        """Refuse a used folder before the black box is asked."""
+        if self.folder is not None and not self.resume and any(Path(self.folder).glob("*")):
+            raise RunFolderError(
+                f"{self.folder} holds a run already: resume it (resume=True, --resume), or pass another folder"
+            )
 
 
 def _find_masker(masker: str | Masker) -> Masker:
     if isinstance(masker, str):
         return MASKERS[_checks.choice("masker", masker, tuple(MASKERS))]()
-    missing = [name for name in ("fit", "encode", "mask", "pieces") if not callable(getattr(masker, name, None))]
-    if missing:
+    methods = ("fit", "encode", "mask", "pieces")
+    if isinstance(masker, type) or not all(callable(getattr(masker, name, None)) for name in methods):
         raise InvalidTypeError(
-            f"masker must be one of {', '.join(MASKERS)} or have the methods of khot.explain.maskers.Masker, "
-            f"but {masker!r} has no {missing[0]}: add it"
+            f"masker must be one of {', '.join(MASKERS)} or an object with the methods {', '.join(methods)} of "
+            f"khot.explain.maskers.Masker, but got {masker!r}: make one"
         )
     return masker
 
 
-def _restrictions(items: Items, eligible: Any, forced: Any) -> dict[str, Tensor]:
-    """What may and what must be chosen, of the items that are present."""
-    may = items.present if eligible is None else items.present & _flags("eligible", eligible, items.present)
-    must = torch.zeros_like(may) if forced is None else items.present & _flags("forced", forced, items.present)
-    return {"eligible": may, "forced": must}
+def _network(name: str, value: Any) -> nn.Module | None:
+    if value is not None and not isinstance(value, nn.Module):
+        raise InvalidTypeError(f"{name} must be a torch.nn.Module, but got {value!r}: pass one, or None")
+    return value
 
 
-def _flags(name: str, value: Any, present: Tensor) -> Tensor:
-    flags = torch.as_tensor(np.asarray(value))
-    if flags.dtype != torch.bool or tuple(flags.shape) not in (tuple(present.shape), (present.shape[1],)):
-        raise InvalidValueError(
-            f"{name} must be a bool array of shape ({present.shape[1]},) or {tuple(present.shape)}, "
-            f"but got {flags.dtype} of shape {tuple(flags.shape)}: pass one flag for each item"
+def _callable(predict_proba: Any) -> PredictProba:
+    if not callable(predict_proba):
+        raise InvalidTypeError(
+            f"predict_proba must be a function of rows, but got {predict_proba!r}: pass model.predict_proba"
         )
-    return flags.expand(present.shape)
+    return predict_proba
+
+
+def _count(X: Any) -> int:  # noqa: N803
+    try:
+        return len(X)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"X must be rows that can be counted, but got {type(X).__name__} ({error}): "
+            "pass an array, a data frame, a tensor or a list"
+        ) from error
+
+
+def _digest(codes: Tensor) -> str:
+    return hashlib.blake2b(codes.contiguous().numpy().tobytes(), digest_size=8).hexdigest()

@@ -1,6 +1,7 @@
 """What an explainer says about rows, and its forms: a table, JSON, a page, lines for a terminal."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from khot import _checks
 from khot.errors import InvalidValueError
 from khot.explain.maskers import Masker
 from khot.explain.maskers.items import take
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Explanation:
     """The chosen items of rows.
 
@@ -26,6 +28,8 @@ class Explanation:
         The logits of the items, -inf for absent ones.
     full, masked : ndarray of float32, shape (n, classes), or None
         What the black box says about the rows, and about the rows of which only the chosen items are left.
+    class_names : sequence of str, or None
+        Names of the classes, else they are numbered from 0.
     """
 
     masker: Masker = field(repr=False)
@@ -34,6 +38,10 @@ class Explanation:
     scores: NDArray[np.float32] = field(repr=False)
     full: NDArray[np.float32] | None = field(repr=False, default=None)
     masked: NDArray[np.float32] | None = field(repr=False, default=None)
+    class_names: Sequence[str] | None = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        return f"Explanation({len(self)} rows, {int(self.chosen.sum())} items chosen)"
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -77,6 +85,7 @@ class Explanation:
         """
         import narwhals
 
+        _checks.choice("backend", backend, ("pandas", "polars", "pyarrow"))
         records = self.to_records()
         names = ("row", "rank", "item", "text", "score")
         data = {name: [record[name] for record in records] for name in names}
@@ -100,7 +109,7 @@ class Explanation:
         """Write a self-contained page: each row with its chosen items marked, and both confidences."""
         from khot.report.explanations import write_explanations
 
-        write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))])
+        write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], self._agreement())
 
     def _repr_html_(self) -> str:
         from khot.report.explanations import STYLE
@@ -108,6 +117,13 @@ class Explanation:
         shown = min(len(self), 20)
         rest = f"<p>and {len(self) - shown} more</p>" if shown < len(self) else ""
         return f"<style>{STYLE}</style>" + "".join(self._row_html(row) for row in range(shown)) + rest
+
+    def _agreement(self) -> str:
+        """In how many rows the chosen items alone get the class of the whole."""
+        if self.full is None or self.masked is None:
+            return ""
+        same = (self.full.argmax(1) == self.masked.argmax(1)).mean()
+        return f"The model names the same class for the chosen items alone in {100 * same:.1f}% of {len(self)} rows."
 
     def __str__(self) -> str:
         return "\n\n".join(self._row_text(row) for row in range(len(self)))
@@ -126,11 +142,13 @@ class Explanation:
         if draw is not None:
             marked = picture(draw(self._row(row), self.chosen[row]))
         else:
-            marked = "".join(
-                f"<mark>{escape(text)}</mark>" if item is not None and self.chosen[row, item] else escape(text)
-                for text, item in self._separated(row)
-            )
+            marked = "".join(self._piece_html(row, text, item) for text, item in self._separated(row))
         return f'<article class="khot"><p class="says">{escape(self._says(row))}</p><p>{marked}</p></article>'
+
+    def _piece_html(self, row: int, text: str, item: int | None) -> str:
+        if item is None or not self.chosen[row, item]:
+            return escape(text)
+        return f'<mark title="score {self.scores[row, item]:.3g}">{escape(text)}</mark>'
 
     def _row_text(self, row: int) -> str:
         text = "".join(
@@ -149,7 +167,11 @@ class Explanation:
 
     def _says(self, row: int) -> str:
         if self.full is None or self.masked is None:
-            return ""
-        label = int(self.full[row].argmax())
+            return f"row {row}"
+        label, other = int(self.full[row].argmax()), int(self.masked[row].argmax())
         full, masked = self.full[row, label], self.masked[row, label]
-        return f"class {label}: {full:.3f} on the whole, {masked:.3f} on the chosen items"
+        told = f"row {row}, {self._class(label)}: {full:.3f} on the whole, {masked:.3f} on the chosen items"
+        return told if other == label else f"{told}, which say {self._class(other)}: {self.masked[row, other]:.3f}"
+
+    def _class(self, label: int) -> str:
+        return f"class {label}" if self.class_names is None else self.class_names[label]

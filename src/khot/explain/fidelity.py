@@ -34,10 +34,12 @@ class Share:
     @classmethod
     def of(cls, flags: NDArray[np.bool_]) -> "Share":
         """The share of true flags, with Wilson's interval, which is right for few rows and for shares near 0 and 1."""
+        if len(flags) == 0:
+            raise InvalidValueError("there must be at least one row, but got none: explain some")
         n, p, z = len(flags), float(np.mean(flags)), _NORMAL
         middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-        return cls(p, float(middle - half), float(middle + half))
+        return cls(p, max(0.0, float(middle - half)), min(1.0, float(middle + half)))
 
 
 def post_hoc_accuracy(explanation: Explanation) -> Share:
@@ -88,7 +90,7 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> N
     array([[False, False,  True]])
     """
     _checks.whole_number("k", k, least=1)
-    order = np.argsort(np.where(present, -scores, np.inf), axis=1, kind="stable")
+    order = np.lexsort((-np.nan_to_num(scores.astype(float), nan=-np.inf), ~present), axis=1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
     return (ranks < k) & present
@@ -122,20 +124,30 @@ def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) 
     >>> gradient_norms(model, torch.zeros(1, 3))
     array([[0., 0., 2.]], dtype=float32)
     """
-    kept: list[Tensor] = []
-    handle = layer.register_forward_hook(lambda *given: kept.append(given[-1])) if layer is not None else None
-    rows = X.detach().requires_grad_() if layer is None else X
+    if layer is None:
+        rows = _checks.float_tensor("X", X).detach().requires_grad_()
+        return _gradient(model, rows, [rows]).abs().cpu().numpy()
+    inside: list[Tensor] = []
+
+    def keep(module: nn.Module, given: Any, output: Tensor) -> Tensor:
+        inside.append(output.detach().requires_grad_())
+        return inside[-1]
+
+    handle = layer.register_forward_hook(keep)
     try:
-        with torch.enable_grad():
-            logits = model.eval()(rows)
+        return _gradient(model, X, inside).norm(dim=-1).cpu().numpy()
     finally:
-        if handle is not None:
-            handle.remove()
-    if layer is not None and len(kept) != 1:
-        raise InvalidValueError(f"layer must be used once by the model, but was {len(kept)} times: pass its embedding")
+        handle.remove()
+
+
+def _gradient(model: nn.Module, rows: Tensor, inside: list[Tensor]) -> Tensor:
+    """That of the largest log-probability, in the one tensor that is `inside` after the model was called."""
+    with torch.enable_grad():
+        logits = model.eval()(rows)
+    if len(inside) != 1:
+        raise InvalidValueError(f"layer must be used once by model, but was {len(inside)} times: pass its embedding")
     likely = logits.log_softmax(-1).gather(-1, logits.argmax(-1, keepdim=True))
-    (gradient,) = torch.autograd.grad(likely.sum(), rows if layer is None else kept[0])
-    return (gradient.abs() if layer is None else gradient.norm(dim=-1)).cpu().numpy()
+    return torch.autograd.grad(likely.sum(), inside[0])[0]
 
 
 def stability(explanations: Sequence[Explanation]) -> float:
@@ -189,9 +201,9 @@ def leakage(explanation: Explanation, folds: int = 5) -> Leakage:
     Parameters
     ----------
     explanation : Explanation
-        With the outputs of the black box.
+        With the outputs of the black box. Rows of classes with fewer rows than folds are left out.
     folds : int
-        Of the cross-validation.
+        Of the cross-validation, at least 2.
 
     Returns
     -------
@@ -201,9 +213,15 @@ def leakage(explanation: Explanation, folds: int = 5) -> Leakage:
     from sklearn.model_selection import cross_val_predict
 
     classes = explanation.outputs[0].argmax(1)
-    labels, counts = np.unique(classes, return_counts=True)
-    majority = float(counts.max() / counts.sum())
-    if len(labels) < 2 or counts.min() < folds:
-        return Leakage(majority, majority)
-    guesses = cross_val_predict(LogisticRegression(max_iter=1000), explanation.chosen.astype(float), classes, cv=folds)
+    counts = np.bincount(classes)
+    enough = counts[classes] >= _checks.whole_number("folds", folds, least=2)
+    if not enough.any():
+        raise InvalidValueError(
+            f"leakage needs a class with at least {folds} rows, but the largest has {counts.max()}: explain more rows"
+        )
+    masks, classes = explanation.chosen[enough].astype(float), classes[enough]
+    majority = float(np.bincount(classes).max() / len(classes))
+    if majority == 1:
+        return Leakage(accuracy=1.0, majority=1.0)
+    guesses = cross_val_predict(LogisticRegression(max_iter=1000), masks, classes, cv=folds)
     return Leakage(float((guesses == classes).mean()), majority)

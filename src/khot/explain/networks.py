@@ -72,8 +72,9 @@ class _SentenceEncoder(nn.Module):
         used = int(words.any(0).any(0).nonzero().amax()) + 1 if words.any() else 1  # the rest is padding
         present, features = words.any(-1), self.embedding.weight.new_zeros(*codes.shape[:2], self.features)
         sentences = codes[present][:, :used]
-        found = functional.relu(self.convolution(self.dropout(self.embedding(sentences)).transpose(1, 2)))
-        found = found.masked_fill((sentences == 0).unsqueeze(1), 0.0).amax(-1)
+        padding = (sentences == 0).unsqueeze(1)  # counts as zeros, so that it does not matter how much of it is there
+        inside = self.dropout(self.embedding(sentences)).transpose(1, 2).masked_fill(padding, 0.0)
+        found = functional.relu(self.convolution(inside)).masked_fill(padding, 0.0).amax(-1)
         return features.masked_scatter(present.unsqueeze(-1), found)
 
 
@@ -117,12 +118,21 @@ class ColumnPredictor(nn.Module):
         super().__init__()
         self.register_buffer("group_of", torch.tensor(group_of))
         self.head = nn.Sequential(
-            *[nn.Linear(len(group_of), width), nn.BatchNorm1d(width), nn.ReLU()],
-            *[nn.Linear(width, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, classes)],
+            *[nn.Linear(len(group_of), width), _BatchNorm(width), nn.ReLU()],
+            *[nn.Linear(width, width), _BatchNorm(width), nn.ReLU(), nn.Linear(width, classes)],
         )
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
         return self.head(codes * mask[:, self.group_of])  # pyright: ignore[reportArgumentType]
+
+
+class _BatchNorm(nn.BatchNorm1d):
+    """Takes the statistics of earlier batches for a batch of one row, which has none."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if len(input) > 1:
+            return super().forward(input)
+        return functional.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
 
 
 class PatchSelector(nn.Module):

@@ -71,8 +71,9 @@ def concrete_maximum(
     most = int(k.max()) if isinstance(k, Tensor) else k
     if most == 0:
         return torch.zeros_like(logits)
+    nothing = (logits == -torch.inf).all(-1, keepdim=True).unsqueeze(-2)
     keys = gumbel_keys(logits.unsqueeze(-2).expand(*logits.shape[:-1], most, logits.shape[-1]), generator)
-    samples = torch.softmax(keys / temperature, -1).nan_to_num()  # NaN: a row of which all items are absent
+    samples = torch.softmax(keys.masked_fill(nothing, 0.0) / temperature, -1).masked_fill(nothing, 0.0)
     if isinstance(k, Tensor):
         samples = samples * (torch.arange(most, device=k.device) < k.unsqueeze(-1)).unsqueeze(-1)
     return samples.amax(-2)

@@ -50,9 +50,10 @@ def _marked(row: Marked) -> str:
     return f'<p class="says">{says}</p><p>{" ".join(items)}</p>'
 
 
-def write_explanations(path: Path, title: str, rows: Sequence[str]) -> None:
+def write_explanations(path: Path, title: str, rows: Sequence[str], introduction: str = "") -> None:
     """Write a page of rows that are HTML already."""
-    path.write_text(render("explanations.html", title=title, style=STYLE, rows=rows), encoding="utf-8")
+    page = render("explanations.html", title=title, introduction=introduction, style=STYLE, rows=rows)
+    path.write_text(page, encoding="utf-8", errors="replace")
 
 
 def picture(pixels: NDArray[np.uint8]) -> str:

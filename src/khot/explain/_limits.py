@@ -1,0 +1,39 @@
+"""Which items may be chosen, and which must."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from khot.errors import InvalidValueError
+from khot.explain.maskers import Items
+
+
+def limits(items: Items, eligible: Any, forced: Any, k: int) -> dict[str, Tensor]:
+    """Flags (n, items) of what may and what must be chosen, of the items that are present."""
+    may = items.present if eligible is None else items.present & _flags("eligible", eligible, items.present)
+    must = torch.zeros_like(may) if forced is None else items.present & _flags("forced", forced, items.present)
+    if eligible is not None and not bool((may | must).any()):
+        raise InvalidValueError("eligible leaves no item to choose in any row: allow some")
+    most = int(must.sum(1).amax())
+    if most > k:
+        raise InvalidValueError(
+            f"at most k = {k} items of a row can be forced, but got {most}: force fewer, or raise k"
+        )
+    return {"eligible": may, "forced": must}
+
+
+def for_all_rows(flags: Any) -> list[bool] | None:
+    """Flags (items,) that do not depend on the row, or None."""
+    return None if flags is None or np.ndim(flags) != 1 else np.asarray(flags).tolist()
+
+
+def _flags(name: str, value: Any, present: Tensor) -> Tensor:
+    flags = np.asarray(value.cpu() if isinstance(value, Tensor) else value)
+    if flags.dtype != bool or flags.shape not in (tuple(present.shape), (present.shape[1],)):
+        raise InvalidValueError(
+            f"{name} must be a bool array of shape ({present.shape[1]},) or {tuple(present.shape)}, "
+            f"but got {flags.dtype} of shape {flags.shape}: pass one flag for each item"
+        )
+    return torch.from_numpy(flags).expand(present.shape)
