@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import khot
-from khot.embed import ParametricTSNE, SigmoidNet, SubsetSNE, quality
+from khot.embed import TUNED, ParametricTSNE, SigmoidNet, SubsetSNE, quality
 from khot.embed._pretraining import pretrain
 from khot.embed._rows import Shift
 from khot.errors import DivergedError, KhotError
@@ -48,6 +48,7 @@ def test_learns_to_embed_new_digits(kind, least):
         {"optimizer": SGD(momentum=0.9), "learning_rate": Cosine(0.01, steps=60)},
         {"pretrain": True, "pretrain_epochs": 3},
         {"n_components": 3, "encoder": tiny(3)},
+        TUNED,
     ],
 )
 def test_options(options):
@@ -240,6 +241,8 @@ def test_bad_input_of_fit(kind, options, rows, message):
         ({"bias": -1e-8}, "bias must be positive"),
         ({"bias": 0, "n_neighbors": 2}, "bias can be 0 for one neighbour alone"),
         ({"noise": "output"}, "one of both, input"),
+        ({"alpha": -1.0}, "alpha must be positive"),
+        ({"learning_rate": "slow"}, "learning_rate must be one of cycle"),
         ({"samples": 0}, "samples must be at least 1"),
     ],
 )

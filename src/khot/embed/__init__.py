@@ -6,9 +6,10 @@ from khot.embed.loading import load
 from khot.embed.logits import input_logits
 from khot.embed.losses import subset_sne_loss, tsne_loss
 from khot.embed.parametric_tsne import ParametricTSNE
-from khot.embed.subset_sne import SubsetSNE
+from khot.embed.subset_sne import TUNED, SubsetSNE
 
 __all__ = [
+    "TUNED",
     "ParametricTSNE",
     "SigmoidNet",
     "SubsetSNE",

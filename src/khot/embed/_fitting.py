@@ -13,7 +13,9 @@ from khot.embed._pretraining import pretrain
 from khot.embed._training import BatchLoss, FixedLoss
 from khot.errors import InvalidValueError
 from khot.estimators import check_resume, equal_shares
-from khot.training import Adam, Run, Settings, fit
+from khot.training import Adam, OneCycle, Run, Settings, fit
+
+_PEAK = 1e-2  # of a cycle of the learning rate
 
 
 def check_parameters(model: Any, rows: int) -> int:
@@ -39,6 +41,14 @@ def check_perplexity(perplexity: Any, batch: int) -> None:
         )
 
 
+def _rate(rate: Any, steps: int) -> Any:
+    """The learning rate or schedule; that of "cycle" for so many steps."""
+    if not isinstance(rate, str):
+        return rate
+    _checks.choice("learning_rate", rate, ("cycle",))
+    return OneCycle(_PEAK, steps)
+
+
 def train(
     model: Any,
     module: nn.Module,
@@ -62,7 +72,7 @@ def train(
     settings = Settings(
         epochs=model.max_epochs,
         batch_size=batch,
-        learning_rate=model.learning_rate,
+        learning_rate=_rate(model.learning_rate, model.max_epochs * per_epoch),
         optimizer=Adam() if model.optimizer is None else model.optimizer,
         temperature=temperature,  # pyright: ignore[reportArgumentType]
         monitor=None if validation is None else "loss",

@@ -19,12 +19,11 @@ from torch import Tensor
 
 from khot import _checks, datasets
 from khot.datasets import Rows
-from khot.embed import ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
+from khot.embed import TUNED, ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
 from khot.errors import InvalidValueError
 from khot.experiments.machine import machine
 from khot.experiments.runs import spent
 from khot.report.maps import scatter_page, scatter_picture
-from khot.training import OneCycle
 
 METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
 DIMENSIONS = (2, 10, 30)
@@ -63,19 +62,13 @@ class Plan:
             "resume": True,
         }
 
-    def cycle(self, peak: float, rows: int) -> OneCycle:
-        """One cycle of the learning rate over the training of so many rows."""
-        return OneCycle(peak, self.epochs * max(1, rows // self.batch_size))
-
 
 PLANS = {
     ("quick", "digits"): Plan("small", epochs=60, batch_size=200, pretrain_epochs=2, drawn=1437),
     ("full", "mnist"): Plan("large"),
     ("full", "20newsgroups"): Plan("small", splits=5, test_rows=1242, drawn=15_000),
 }
-SEARCHED: dict[str, Any] = {"scale": "auto", "perplexity": 10.0}  # for both methods, see embed_ablation
-PEAK = 1e-2  # of their learning rate
-OURS: dict[str, Any] = {"alpha": 1.0, "bias": 0.0, "noise": "input", "temperature": 1.0, "samples": 4}
+SHARED = {name: TUNED[name] for name in ("perplexity", "learning_rate")}  # with t-SNE, see embed_ablation
 
 
 @dataclass(frozen=True)
@@ -110,14 +103,13 @@ class _ReversedSNE(SubsetSNE):
         return _ReversedObjective()
 
 
-def estimator(method: str, dimensions: int, plan: Plan, rows: int, seed: int, folder: Path) -> Any:
-    """The unfitted estimator of a method for so many rows."""
+def estimator(method: str, dimensions: int, plan: Plan, seed: int, folder: Path) -> Any:
+    """The unfitted estimator of a method."""
     common = plan.options(seed, folder)
-    searched = SEARCHED | {"learning_rate": plan.cycle(PEAK, rows)}
     if method == "tsne":
-        return ParametricTSNE(dimensions, **searched, **common)
+        return ParametricTSNE(dimensions, **SHARED, **common)
     if method == "subset-ours":
-        return SubsetSNE(dimensions, **OURS, **searched, **common)
+        return SubsetSNE(dimensions, **TUNED, **common)
     kind = _ReversedSNE if method == "subset-reversed" else SubsetSNE
     return kind(dimensions, scale="raw", pretrain=method != "subset", **common)
 
@@ -139,7 +131,7 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
     for split in range(seed, seed + plan.splits):
         train, test, classes = rows_of(dataset, plan, split)
         place = folder / f"{dataset}-{method}-d{dimensions}-{split}"
-        model = estimator(method, dimensions, plan, len(train), split, place).fit(train.inputs)
+        model = estimator(method, dimensions, plan, split, place).fit(train.inputs)
         points = model.transform(train.inputs)
         measured.append(measure(train, test, points, model.transform(test.inputs)))
         drawn.append((points[: plan.drawn], np.array(classes)[train.labels[: plan.drawn]], model))
