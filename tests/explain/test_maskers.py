@@ -1,4 +1,8 @@
+import time
+import unicodedata
+
 import numpy as np
+import pyarrow
 import pytest
 import torch
 
@@ -53,6 +57,59 @@ def test_sentences_end_at_marks_and_line_breaks():
     codes = masker.encode(TEXTS).codes
     assert codes.shape == (4, 4, 100)
     assert (codes[3] != 0).sum(-1).tolist() == [3, 1, 2, 0]
+
+
+@pytest.mark.parametrize("masker", [Words(length=3), Sentences(sentences=2, length=3)])
+def test_a_second_fit_forgets_the_words_of_the_first(masker):
+    masker.fit(["old words"]).encode(["old words"])
+    codes = masker.fit(["new texts and words"]).encode(["old new"]).codes
+    assert codes.flatten()[:2].tolist() == [1, 3]  # and, new, texts, words
+
+
+def test_words_with_marks_are_one_word_and_known():
+    for word in ("İstanbul", unicodedata.normalize("NFD", "résumé"), "हिन्दी"):
+        masker = Words(length=3).fit([word])
+        assert masker.encode([word]).codes.tolist() == [[2, 0, 0]]
+        assert masker.pieces(word) == [(word, 0)]
+
+
+def test_long_runs_without_words_take_no_time():
+    masker = Sentences().fit(TEXTS)
+    start = time.perf_counter()
+    assert masker.pieces("—" * 20_000) == [("—" * 20_000, None)]
+    assert time.perf_counter() - start < 1
+
+
+def test_sentences_begin_after_marks_and_keep_what_closes_them():
+    masker = Sentences().fit(TEXTS)
+    text = '... "Stop." -- !) he said?! (Twice.)\n***\n- so'
+    items = [piece for piece, item in masker.pieces(text) if item is not None]
+    assert items == ['"Stop."', ") he said?!", "(Twice.)", "- so"]
+
+
+def test_texts_stay_in_their_form():
+    chosen = np.array([[True, False]] * 2)
+    for masker, masked in ((Words(length=2), ["fine", "dull"]), (Words(length=2, filler="-"), ["fine -", "dull -"])):
+        masker.fit(["fine film", "dull film"])
+        assert masker.mask(["fine film", "dull film"], chosen) == masked
+        for dtype in (np.str_, object):
+            given = np.array(["fine film", "dull film"], dtype=dtype)
+            assert masker.mask(given, chosen).tolist() == masked
+            assert masker.mask(given, chosen).dtype.kind == given.dtype.kind
+
+
+def test_series_of_texts_stay_series():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(["fine film", "dull film"], index=[5, 7], name="review")
+    masked = Words(length=2).fit(series).mask(series, np.array([[True, False]] * 2))
+    pandas.testing.assert_series_equal(masked, pandas.Series(["fine", "dull"], index=[5, 7], name="review"))
+
+
+def test_series_of_polars_stay_series():
+    polars = pytest.importorskip("polars")
+    series = polars.Series("review", ["fine film", "dull film"])
+    masked = Words(length=2).fit(series).mask(series, np.array([[True, False]] * 2))
+    assert masked.equals(polars.Series("review", ["fine", "dull"]), check_names=True)
 
 
 def test_columns_are_replaced_by_their_means():
@@ -151,6 +208,17 @@ def test_networks_for_texts_ignore_what_is_not_chosen(masker, X):  # noqa: N803
         (Words(), "one text", "put it in a list"),
         (Words(), ["a", None], "None of type NoneType in row 1"),
         (Words(), ["!", ""], "texts must have words"),
+        (Words(), None, "pass a list of texts"),
+        (Words(length=0), TEXTS, "length must be at least 1, but got 0"),
+        (Words(length=-1), TEXTS, "length must be at least 1, but got -1"),
+        (Words(length=2.5), TEXTS, "length must be an int, but got 2.5"),
+        (Words(vocabulary=0), TEXTS, "vocabulary must be at least 1, but got 0"),
+        (Words(filler=None), TEXTS, "filler must be a builtins.str, but got None"),
+        (Sentences(sentences=0), TEXTS, "sentences must be at least 1, but got 0"),
+        (Sentences(length=0), TEXTS, "length must be at least 1, but got 0"),
+        (Sentences(vocabulary=-1), TEXTS, "vocabulary must be at least 1, but got -1"),
+        (Words(), pyarrow.table({"review": TEXTS}), "got a data frame: pass one column"),
+        (Sentences(), pyarrow.table({"review": TEXTS}), "got a data frame: pass one column"),
         (Columns(), [["a", "b"]], "must consist of numbers"),
         (Columns(), [[1.0, np.nan]], "nan in row 0, column 1"),
         (Columns(), [1.0, 2.0], "shape"),
