@@ -62,7 +62,7 @@ def texts_like(X: Any, texts: list[str]) -> Any:  # noqa: N803
     if isinstance(X, np.ndarray):
         return np.array(texts, dtype=X.dtype if X.dtype.kind in "OT" else np.str_)
     if hasattr(X, "iloc"):
-        return type(X)(texts, index=X.index, name=X.name, dtype=X.dtype)
+        return type(X)(texts, index=X.index, name=X.name, dtype=None if X.dtype == "category" else X.dtype)
     series = _series(X)
     return texts if series is None else _new_series(series.name, texts, series).to_native()
 
@@ -96,7 +96,7 @@ def _replaced_tensor(X: Tensor, kept: np.ndarray, baseline: np.ndarray) -> Tenso
     limits = _limits(X.dtype)
     dtype = X.dtype if _fits(baseline, X.is_floating_point(), *limits) else torch.get_default_dtype()
     filler = torch.as_tensor(baseline).to(dtype).to(X.device)
-    return torch.where(torch.from_numpy(kept).to(X.device), X.to(dtype), filler)
+    return torch.where(torch.tensor(np.asarray(kept, dtype=bool), device=X.device), X.to(dtype), filler)
 
 
 def _limits(dtype: torch.dtype) -> tuple[float, float]:
@@ -109,7 +109,7 @@ def _limits(dtype: torch.dtype) -> tuple[float, float]:
 def _replaced_frame(frame: Any, kept: np.ndarray, baseline: np.ndarray) -> Any:
     baseline = np.broadcast_to(baseline, len(frame.columns))
     columns = [
-        _new_series(name, _replaced_array(frame[name].to_numpy(), kept[:, i], baseline[i]), frame)
+        _new_series(name, _replaced_array(frame.get_column(name).to_numpy(), kept[:, i], baseline[i]), frame)
         for i, name in enumerate(frame.columns)
     ]
     return frame.with_columns(*columns).to_native()
