@@ -266,6 +266,8 @@ def test_columns_take_numbers_of_numpy():
 
 def test_long_numbers_are_shown_in_full():
     assert Columns(names=["id"]).fit([[1], [2]]).pieces([123456789]) == [("id = 123456789", 0)]
+    assert Columns().fit([[1], [2]]).pieces(np.array([0.1], np.float32)) == [("0 = 0.1", 0)]
+    assert Columns().fit([[1], [2]]).pieces(np.array([True])) == [("0 = 1", 0)]
 
 
 @pytest.mark.parametrize(
@@ -377,7 +379,7 @@ def test_networks_for_texts_ignore_what_is_not_chosen(masker, X):  # noqa: N803
         (Words(length=-1), TEXTS, "length must be at least 1, but got -1"),
         (Words(length=2.5), TEXTS, "length must be an int, but got 2.5"),
         (Words(vocabulary=0), TEXTS, "vocabulary must be at least 1, but got 0"),
-        (Words(filler=None), TEXTS, "filler must be a builtins.str, but got None"),
+        (Words(filler=None), TEXTS, "filler must be a str, but got None"),
         (Sentences(sentences=0), TEXTS, "sentences must be at least 1, but got 0"),
         (Sentences(length=0), TEXTS, "length must be at least 1, but got 0"),
         (Sentences(vocabulary=-1), TEXTS, "vocabulary must be at least 1, but got -1"),

@@ -82,7 +82,7 @@ class Columns:
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """`name = value` of the columns of each group."""
         names = [str(name) for name in row.index] if hasattr(row, "iloc") else _names(row)
-        numbers = array("a row", row).reshape(-1).astype(float)[self._order(names)]
+        numbers = _as_written(array("a row", row).reshape(-1))[self._order(names)]
         values = [f"{name} = {number:.10g}" for name, number in zip(self.names_, numbers, strict=True)]
         groups = np.asarray(self.group_of_)
         return [(", ".join(values[i] for i in np.flatnonzero(groups == g)), g) for g in range(self._items)]
@@ -149,6 +149,11 @@ def _names(X: Any) -> list[str]:  # noqa: N803
     """The names of the columns of a data frame; those of an array are none."""
     frame = data_frame(X)
     return [] if frame is None else [str(name) for name in frame.columns]
+
+
+def _as_written(numbers: np.ndarray) -> np.ndarray:
+    """Numbers of single precision as they are written: 0.1, and not 0.10000000149."""
+    return (numbers.astype(str) if numbers.dtype.kind == "f" else numbers).astype(float)
 
 
 def _columns_of(group: Any, number: int) -> list[int | str]:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from khot import _checks
+from khot.errors import InvalidTypeError
 from khot.explain.maskers import vocabulary
 from khot.explain.maskers.forms import texts_like
 from khot.explain.maskers.items import Items
@@ -45,7 +46,8 @@ class Words(Texts):
     def fit(self, X: Any) -> "Words":  # noqa: N803
         """Learn the most frequent words."""
         self.length = _checks.whole_number("length", self.length, least=1)
-        _checks.instance("filler", self.filler, str)
+        if not isinstance(self.filler, str):
+            raise InvalidTypeError(f"filler must be a str, but got {self.filler!r}: pass a word, or '' for none")
         super().fit(X)
         return self
 
