@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from khot.errors import DataFileError
-from khot.tables import Layout, read_layout, read_queries, read_rows, write_layout
+from khot.tables import Layout, read_layout, read_named, read_queries, read_rows, read_texts, write_layout
 
 
 def written(folder: Path, text: str) -> Path:
@@ -48,6 +48,24 @@ def test_layouts_are_kept(tmp_path):
         (tmp_path / "table.json").write_text(damaged)
         with pytest.raises(DataFileError, match="damaged"):
             read_layout(tmp_path / "table.json")
+
+
+def test_long_texts_are_read(tmp_path):
+    long = "word " * 40_000
+    assert read_texts(written(tmp_path, f"id,review\n1,{long}\n"), "review") == [long]
+
+
+def test_an_empty_line_is_an_empty_text_if_there_is_one_column(tmp_path):
+    assert read_texts(written(tmp_path, "\nreview\nfine\n\ndull\n"), "review") == ["fine", "", "dull"]
+    assert read_texts(written(tmp_path, "id,review\n1,fine\n\n2,dull\n"), "review") == ["fine", "dull"]
+    assert len(read_named(written(tmp_path, "a\n1\n\n2\n"))[0]) == 2
+
+
+def test_a_column_that_is_needed(tmp_path):
+    table = written(tmp_path, "a,b\n1,2\n")
+    assert read_named(table, "y")[1] == ["a", "b"]
+    with pytest.raises(DataFileError, match="no column 'y'"):
+        read_named(table, "y", needed=True)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,15 @@ import json
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from khot.errors import DataFileError
+
+_LONGEST = 2**31 - 1  # characters of a cell
 
 
 @dataclass(frozen=True)
@@ -113,15 +116,17 @@ def read_matrix(path: Path, label: str | None = None) -> tuple[np.ndarray, np.nd
 
 
 def read_texts(path: Path, column: str) -> list[str]:
-    """The texts in a column of a CSV file with names in its first line."""
-    names, lines = _lines(path, header=True)
+    """The texts in a column of a CSV file with names in its first line; empty lines are texts if there is no other."""
+    names, lines = _lines(path, header=True, empty=True)
     place = _place(path, names, column)
     return [line[place] for line in lines]
 
 
-def read_named(path: Path, label: str | None = None) -> tuple[np.ndarray, list[str] | None]:
-    """Rows of numbers of a CSV file without the column `label`, if it has one, and the names of the columns."""
+def read_named(path: Path, label: str | None = None, needed: bool = False) -> tuple[np.ndarray, list[str] | None]:
+    """Rows of numbers of a CSV file without the column `label`, which may be `needed`, and the names of the columns."""
     names, lines = _lines(path)
+    if needed:
+        _place(path, names, label)
     if names is not None and label in names:
         place = names.index(label)
         names, lines = names[:place] + names[place + 1 :], [line[:place] + line[place + 1 :] for line in lines]
@@ -243,13 +248,17 @@ def _parquet(path: Path, label: str | None) -> tuple[np.ndarray, np.ndarray | No
     return np.column_stack(list(columns.values())), labels
 
 
-def _lines(path: Path, header: bool | None = None) -> tuple[list[str] | None, list[list[str]]]:
-    """The names of the columns, if the first line has them, and the other lines."""
+def _lines(path: Path, header: bool | None = None, empty: bool = False) -> tuple[list[str] | None, list[list[str]]]:
+    """The names of the columns, if the first line has them, and the other lines; of one column also those `empty`."""
+    before = csv.field_size_limit(_LONGEST)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [line for line in csv.reader(file) if line]
+            lines = list(dropwhile(lambda line: not line, csv.reader(file)))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataFileError(f"{path} cannot be read as CSV ({error}): save it as UTF-8 text with commas") from error
+    finally:
+        csv.field_size_limit(before)
+    lines = [line or [""] for line in lines if line or (empty and len(lines[0]) == 1)]
     named = bool(lines) and (_has_names(lines) if header is None else header)
     names = [name.strip() for name in lines.pop(0)] if named else None
     if not lines:

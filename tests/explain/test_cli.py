@@ -28,6 +28,8 @@ def of_numbers(rows):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "judge.py").write_text(MODEL)
+    (tmp_path / "broken.py").write_text("1 / 0")
+    (tmp_path / "leaves.py").write_text("raise SystemExit('bye\\nnow')")
     with (tmp_path / "reviews.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["id", "review"], *([i, text] for i, text in enumerate(TEXTS))])
     with (tmp_path / "numbers.csv").open("w", newline="") as file:
@@ -57,6 +59,24 @@ def test_texts(folder: Path, capsys: pytest.CaptureFixture):
     assert "[great]" in capsys.readouterr().out
 
 
+def test_sentences_of_a_length(folder: Path):
+    options = "--temperature 0.5 --epochs 1 --batch-size 200"
+    run(f"fit reviews.csv --text review --items sentences --length 7 --model judge:of_texts -k 1 -o why {options}")
+    assert json.loads((folder / "why" / "explainer.json").read_text())["masker"]["fields"]["length"] == 7
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": 1}, {"text": ["review"]}, {"ignore": 2.5}, {"columns": "abc"}, {"columns": [1]}, {"text": 0}]
+)
+def test_what_fit_remembers_must_be_texts(folder: Path, capsys: pytest.CaptureFixture, change: dict):
+    (folder / "why").mkdir()
+    about = {"model": "judge:of_texts", "text": "review", "ignore": None, "columns": None}
+    (folder / "why" / "black_box.json").write_text(json.dumps(about | change))
+    with pytest.raises(SystemExit):
+        main(["explain", "apply", "why", "reviews.csv"])
+    assert "must have texts, and a list of texts as columns" in capsys.readouterr().err
+
+
 def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
     run(f"fit numbers.csv --ignore y --model judge:of_numbers -k 1 -o why {QUICK}")
     (folder / "few.csv").write_text("a,b,c,d,e\n0,0,0,0,3\n")
@@ -74,6 +94,32 @@ def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
         ("fit reviews.csv --text review --model judge -k 2 -o why", "must be module:function"),
         ("fit reviews.csv --text review --model nobody:of_texts -k 2 -o why", "cannot be found"),
         ("fit reviews.csv --text review --model judge:nothing -k 2 -o why", "cannot be found"),
+        ("fit reviews.csv --text review --model broken:of_texts -k 2 -o why", "(ZeroDivisionError: division by zero)"),
+        (
+            "fit reviews.csv --text review --model leaves:of_texts -k 2 -o why",
+            "cannot be imported (SystemExit: bye now)",
+        ),
+        ("fit reviews.csv --text review --length 0 --model judge:of_texts -k 2 -o why", "length must be at least 1"),
+        (
+            "fit reviews.csv --text review --items sentences --length 0 --model judge:of_texts -k 2 -o why",
+            "length must be at least 1",
+        ),
+        ("fit numbers.csv --ignore y --length 9 --model judge:of_numbers -k 2 -o why", "--length is for texts"),
+        ("fit numbers.csv --ignore z --model judge:of_numbers -k 2 -o why", "no column 'z'"),
+        ("fit reviews.csv --ignore id --text review --model judge:of_texts -k 2 -o why", "--ignore is for tables"),
+        ("fit reviews.csv --text= --model judge:of_texts -k 2 -o why", "no column ''"),
+        (
+            "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --run ./why",
+            "--run must be a folder outside",
+        ),
+        (
+            "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --run why/run",
+            "--run must be a folder outside",
+        ),
+        ("apply why reviews.csv --html a --csv ./a", "--csv and --html are both a: name two files"),
+        ("apply why reviews.csv --json reviews.csv", "--json and the file of the rows are both reviews.csv"),
+        ("apply why reviews.csv --json nowhere/a.json", "--json must be a file that can be written, but got nowhere"),
+        ("apply why reviews.csv --html .", "--html must be a file that can be written, but got ."),
         ("fit reviews.csv --text words --model judge:of_texts -k 2 -o why", "no column 'words'"),
         ("fit reviews.csv --model judge:of_texts -k 2 -o why", "must have numbers in all columns"),
         ("fit reviews.csv --text review --model judge:of_texts -k 2 -o judge.py", "is a file"),

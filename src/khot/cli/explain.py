@@ -1,6 +1,7 @@
 """`khot explain ...`: learn which items of the rows of a file a model rests on, and show them."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +22,7 @@ def fit(
     k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])],
     text: str | None = None,
     items: Literal["words", "sentences"] = "words",
-    length: WholeNumber = 400,
+    length: WholeNumber | None = None,
     ignore: str | None = None,
     sampler: Literal["subset", "l2x"] = "subset",
     temperature: float | None = None,
@@ -51,7 +52,8 @@ def fit(
     items
         Whether words or sentences of the texts are chosen.
     length
-        Of a text with more words, only the last so many can be chosen. Shorter is quicker.
+        Of a text with more words, only the last so many can be chosen, 400 by default; of a longer sentence, the first
+        so many words are read, 100 by default. Shorter is quicker.
     ignore
         Name of a column of numbers that is not for the model, such as the label.
     sampler
@@ -73,17 +75,18 @@ def fit(
     resume
         Go on with the trainings in the folder of --run.
     """
-    from khot.explain import Columns, Sentences, SubsetExplainer, Words
+    from khot.explain import SubsetExplainer
     from khot.explain._storage import BESIDE, KIND
     from khot.storage import check_folder
 
     check_folder(out, KIND, BESIDE)
+    _check_run(run, out)
+    _check_kind(text, ignore, length)
     predict_proba = _find(model)
     data, names = _read(rows, text, ignore)
-    masker = (Words(length=length) if items == "words" else Sentences()) if text else Columns(names=names)
     explainer = SubsetExplainer(
         k,
-        masker=masker,
+        masker=_masker(text, items, length, names),
         sampler=sampler,
         temperature="search" if temperature is None else temperature,
         epochs=epochs,
@@ -131,6 +134,7 @@ def apply(
     from khot.explain.fidelity import post_hoc_accuracy
     from khot.tables import write_csv
 
+    _check_outputs(rows, {"--html": html, "--json": json, "--csv": csv})
     about = _about(explainer)
     data, _ = _read(rows, about["text"], about["ignore"], about["columns"])
     explanation = SubsetExplainer.load(explainer).explain(data, _find(model or about["model"]))
@@ -146,6 +150,52 @@ def apply(
     share = post_hoc_accuracy(explanation)
     told = f"the model says the same about the chosen items alone in {100 * share.value:.1f}% of the rows"
     print(f"{told} (95% interval {100 * share.low:.1f} to {100 * share.high:.1f})", file=sys.stderr)
+
+
+def _check_run(run: Path | None, out: Path) -> None:
+    """Refuse a run in the folder of the explainer, which would then hold other things."""
+    from khot.errors import InvalidValueError
+
+    if run is not None and out.resolve() in (run.resolve(), *run.resolve().parents):
+        raise InvalidValueError(
+            f"--run must be a folder outside of --out, but got {run} and {out}: choose another for --run"
+        )
+
+
+def _check_kind(text: str | None, ignore: str | None, length: int | None) -> None:
+    """Refuse options for texts with tables, and the reverse."""
+    from khot.errors import InvalidValueError
+
+    if text is not None and ignore is not None:
+        raise InvalidValueError("--ignore is for tables of numbers, but --text names a column of texts: drop one")
+    if text is None and length is not None:
+        raise InvalidValueError("--length is for texts, but there is no --text: drop it, or name the column of texts")
+
+
+def _check_outputs(rows: Path, outputs: dict[str, Path | None]) -> None:
+    """Refuse files that cannot be written, before the model is asked, and those that would replace each other."""
+    from khot.errors import InvalidValueError
+
+    taken = {rows.resolve(): "the file of the rows"}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise InvalidValueError(f"{option} and {taken[path.resolve()]} are both {path}: name two files")
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InvalidValueError(
+                f"{option} must be a file that can be written, but got {path}: name one in a folder that is there"
+            )
+        taken[path.resolve()] = option
+
+
+def _masker(text: str | None, items: str, length: int | None, names: list[str] | None) -> Any:
+    from khot.explain import Columns, Sentences, Words
+
+    if text is None:
+        return Columns(names=names)
+    kind = Words if items == "words" else Sentences
+    return kind() if length is None else kind(length=length)
 
 
 def _find(model: str) -> Any:
@@ -165,9 +215,18 @@ def _find(model: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise InvalidValueError(
-            f"--model {model} cannot be found ({error}): run khot in the folder of {module}.py, or install it"
+            f"--model {model} cannot be found ({_line(error)}): run khot in the folder of {module}.py, or install it"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise InvalidValueError(
+            f"--model {model} cannot be imported ({type(error).__name__}: {_line(error)}): "
+            f"import {module} in Python to see why"
         ) from error
     return found
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def _read(rows: Path, text: str | None, ignore: str | None, columns: list[str] | None = None) -> tuple[Any, Any]:
@@ -177,7 +236,7 @@ def _read(rows: Path, text: str | None, ignore: str | None, columns: list[str] |
 
     if text is not None:
         return read_texts(rows, text), None
-    numbers, names = read_named(rows, ignore)
+    numbers, names = read_named(rows, ignore, needed=ignore is not None and columns is None)
     if columns is not None and names is not None and names != columns:
         raise DataFileError(
             f"{rows} must have the columns of the training, {', '.join(columns)}, but has {', '.join(names)}: "
@@ -193,7 +252,12 @@ def _about(folder: Path) -> dict[str, Any]:
 
     try:
         about = json.loads((folder / BESIDE[0]).read_text(encoding="utf-8"))
-        return {name: about[name] for name in ("model", "text", "ignore", "columns")}
+        about = {name: about[name] for name in ("model", "text", "ignore", "columns")}
+        columns = [] if about["columns"] is None else about["columns"]
+        texts = [about["model"], *(about[name] for name in ("text", "ignore") if about[name] is not None)]
+        if not (isinstance(columns, list) and all(isinstance(text, str) for text in [*texts, *columns])):
+            raise TypeError(f"{BESIDE[0]} must have texts, and a list of texts as columns")
+        return about
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(
             f"{folder} is not the folder of an explainer that khot explain fit wrote ({error}): pass another"

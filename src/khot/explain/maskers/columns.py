@@ -8,14 +8,19 @@ import numpy as np
 import torch
 from torch import nn
 
+from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.explain.maskers.forms import array, data_frame, replaced
 from khot.explain.maskers.items import Items
+from khot.explain.maskers.scales import mean_and_scale
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 
 
 @dataclass
 class Columns:
     """Columns of a numeric table as items.
+
+    The columns of a data frame go by their names, if those in `fit` had names, and by their order otherwise.
 
     Parameters
     ----------
@@ -40,6 +45,7 @@ class Columns:
     baseline: Sequence[float] | None = None
     names: Sequence[str] | None = None
     names_: list[str] = field(init=False, repr=False, default_factory=list)
+    columns_: list[str] = field(init=False, repr=False, default_factory=list)
     group_of_: list[int] = field(init=False, repr=False, default_factory=list)
     mean_: list[float] = field(init=False, repr=False, default_factory=list)
     scale_: list[float] = field(init=False, repr=False, default_factory=list)
@@ -47,32 +53,37 @@ class Columns:
     def fit(self, X: Any) -> "Columns":  # noqa: N803
         """Learn the names, means and scales of the columns."""
         values = _numbers(X)
-        self.names_ = self._find_names(X, values.shape[1])
+        self.names = None if self.names is None else [str(name) for name in self.names]
+        self.columns_ = _names(X) or list(self.names or [])
+        self.names_ = self._find_names(values.shape[1])
         self.group_of_ = self._find_groups()
-        scale = values.std(0)
-        self.mean_, self.scale_ = values.mean(0).tolist(), np.where(scale > 0, scale, 1.0).tolist()
-        if self.baseline is not None and len(self.baseline) != len(self.names_):
-            raise InvalidValueError(
-                f"baseline must have a number for each of the {len(self.names_)} columns, but got {len(self.baseline)}"
-                ": pass one for each"
-            )
+        self.mean_, self.scale_ = (part.tolist() for part in mean_and_scale(values, axis=0))
+        self.baseline = None if self.baseline is None else _baseline(self.baseline, len(self.names_))
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
         """Columns of mean 0 and variance 1; all items are present."""
-        values = (self._checked(X) - self.mean_) / self.scale_
-        codes = torch.from_numpy(values.astype(np.float32))
-        return Items(codes, torch.ones(len(codes), self._items, dtype=torch.bool))
+        with np.errstate(over="ignore"):
+            values = ((self._checked(X) - self.mean_) / self.scale_).astype(np.float32)
+        if not np.isfinite(values).all():
+            name = self.names_[np.argwhere(~np.isfinite(values))[0, 1]]
+            raise InvalidValueError(
+                f"columns must be about as large as in fit, and below 1e300, but {name!r} is not: divide it"
+            )
+        return Items(torch.from_numpy(values), torch.ones(len(values), self._items, dtype=torch.bool))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The table with the baseline in all columns that are not chosen."""
-        baseline = self.mean_ if self.baseline is None else self.baseline
-        values = np.where(chosen[:, self.group_of_], self._checked(X), baseline)
-        return type(X)(values, columns=X.columns, index=X.index) if hasattr(X, "columns") else values
+        self._checked(X)
+        baseline = np.asarray(self.mean_ if self.baseline is None else self.baseline)
+        back = np.argsort(self._order(_names(X)))
+        return replaced(X, chosen[:, np.asarray(self.group_of_)[back]], baseline[back])
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """`name = value` of the columns of each group."""
-        values = [f"{name} = {value:g}" for name, value in zip(self.names_, np.asarray(row, float), strict=True)]
+        names = [str(name) for name in row.index] if hasattr(row, "iloc") else _names(row)
+        numbers = _as_written(array("a row", row).reshape(-1))[self._order(names)]
+        values = [f"{name} = {number:.10g}" for name, number in zip(self.names_, numbers, strict=True)]
         groups = np.asarray(self.group_of_)
         return [(", ".join(values[i] for i in np.flatnonzero(groups == g)), g) for g in range(self._items)]
 
@@ -88,15 +99,17 @@ class Columns:
     def _items(self) -> int:
         return max(self.group_of_) + 1
 
-    def _find_names(self, X: Any, count: int) -> list[str]:  # noqa: N803
-        names = getattr(X, "columns", range(count)) if self.names is None else self.names
+    def _find_names(self, count: int) -> list[str]:
+        unnamed = self.columns_ or [str(number) for number in range(count)]
+        names = unnamed if self.names is None else list(self.names)
         if len(names) != count:
             raise InvalidValueError(f"names must be {count}, one for each column, but got {len(names)}: pass as many")
-        return [str(name) for name in names]
+        return names
 
     def _find_groups(self) -> list[int]:
         if self.groups is None:
             return list(range(len(self.names_)))
+        self.groups = [_columns_of(group, number) for number, group in enumerate(self.groups)]
         group_of = [-1] * len(self.names_)
         for number, group in enumerate(self.groups):
             for column in group:
@@ -120,12 +133,59 @@ class Columns:
             raise InvalidValueError(
                 f"rows must have {len(self.names_)} columns as in fit, but got {values.shape[1]}: pass the same columns"
             )
-        return values
+        return values[:, self._order(_names(X))]
+
+    def _order(self, names: list[str]) -> list[int]:
+        """Where the columns of `fit` stand among those of these names."""
+        if not (names and self.columns_):
+            return list(range(len(self.names_)))
+        for name in self.columns_:
+            if name not in names:
+                raise InvalidValueError(f"rows must have the columns of fit, but {name!r} is not there: add it")
+        return [names.index(name) for name in self.columns_]
+
+
+def _names(X: Any) -> list[str]:  # noqa: N803
+    """The names of the columns of a data frame; those of an array are none."""
+    frame = data_frame(X)
+    return [] if frame is None else [str(name) for name in frame.columns]
+
+
+def _as_written(numbers: np.ndarray) -> np.ndarray:
+    """Numbers of single precision as they are written: 0.1, and not 0.10000000149."""
+    return (numbers.astype(str) if numbers.dtype.kind == "f" else numbers).astype(float)
+
+
+def _columns_of(group: Any, number: int) -> list[int | str]:
+    """A group as a list of plain numbers and names."""
+    columns = [] if isinstance(group, str) or not hasattr(group, "__iter__") else list(group)
+    if not columns:
+        raise InvalidValueError(
+            f"groups must be lists of columns, but group {number} is {group!r}: list a column, or leave it out"
+        )
+    return [int(column) if _checks.is_integer(column) else column for column in columns]
+
+
+def _baseline(baseline: Any, count: int) -> list[float]:
+    values = array("baseline", baseline)
+    if values.dtype.kind not in "biuf":
+        raise InvalidTypeError(f"baseline must be numbers, but got {baseline!r}: pass one for each column")
+    if values.shape != (count,):
+        raise InvalidValueError(
+            f"baseline must have a number for each of the {count} columns, but got shape {values.shape}: "
+            "pass one for each"
+        )
+    if not np.isfinite(values).all():
+        raise InvalidValueError(f"baseline must be finite, but got {baseline!r}: pass other numbers")
+    return values.astype(float).tolist()
 
 
 def _numbers(X: Any) -> np.ndarray:  # noqa: N803
+    values = array("a table", X)
     try:
-        values = np.asarray(X, dtype=np.float64)
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"got {values.dtype}")
+        values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidTypeError(
             f"a table must consist of numbers, but {error}: "

@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 from khot import _checks
-from khot.errors import InvalidValueError
+from khot.errors import InvalidTypeError, InvalidValueError
+from khot.explain.maskers.forms import array, replaced
 from khot.explain.maskers.items import Items
+from khot.explain.maskers.scales import mean_and_scale
 from khot.explain.networks import PatchPredictor, PatchSelector
 
 _ENLARGED = 256  # pixels of a picture, about
@@ -26,7 +28,8 @@ class Patches:
     size : int
         Pixels a side; patches at the lower and right edge may be smaller.
     baseline : float, optional
-        The value of pixels that are not chosen, by default the mean of their channel.
+        The value of pixels that are not chosen, by default the mean of their channel, which is
+        rounded for images of whole numbers. Images that cannot hold it become images of floating-point numbers.
 
     Examples
     --------
@@ -47,23 +50,32 @@ class Patches:
 
     def fit(self, X: Any) -> "Patches":  # noqa: N803
         """Learn the shape, and mean and scale of the pixels."""
-        _checks.whole_number("size", self.size, least=1)
+        self.size = _checks.whole_number("size", self.size, least=1)
+        self.baseline = None if self.baseline is None else _baseline(self.baseline)
         images = _images(X)
         self.shape_ = list(images.shape[1:])
-        self.mean_, self.scale_ = images.mean((0, 1, 2)).tolist(), float(images.std()) or 1.0
+        self.mean_ = mean_and_scale(images.reshape(-1, images.shape[-1]), axis=0)[0].tolist()
+        self.scale_ = float(mean_and_scale(images)[1])
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
         """Pixels (n, channels, height, width) of mean 0; all items are present."""
-        codes = ((self._checked(X) - self.mean_) / self.scale_).transpose(0, 3, 1, 2).astype(np.float32)
+        with np.errstate(over="ignore"):
+            codes = ((self._checked(X) - self.mean_) / self.scale_).transpose(0, 3, 1, 2).astype(np.float32)
+        if not np.isfinite(codes).all():
+            raise InvalidValueError(
+                "pixels must be about as large as in fit, and below 1e300, but some are not: divide them"
+            )
         down, across = self.grid
         return Items(torch.from_numpy(codes), torch.ones(len(codes), down * across, dtype=torch.bool))
 
-    def mask(self, X: Any, chosen: np.ndarray) -> np.ndarray:  # noqa: N803
+    def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The images with the baseline in all patches that are not chosen."""
-        images = np.asarray(X)
-        baseline = self.mean_ if self.baseline is None else self.baseline
-        return np.where(self._pixels(chosen), self._checked(X), baseline).astype(images.dtype).reshape(images.shape)
+        self._checked(X)
+        images, pixels = array("images", X), self._pixels(chosen)
+        mean = np.rint(self.mean_) if images.dtype.kind in "iu" else self.mean_
+        baseline = mean if self.baseline is None else self.baseline
+        return replaced(X, pixels if images.ndim == 4 else pixels[..., 0], baseline)
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """The patches by row and column, from 1."""
@@ -72,7 +84,7 @@ class Patches:
 
     def picture(self, row: Any, chosen: np.ndarray) -> np.ndarray:
         """The image, enlarged, with the chosen patches (items,) framed, the others faded: bytes (height, width, 3)."""
-        image = self._checked(np.asarray(row)[None])
+        image = self._checked(array("an image", row)[None])
         low, high = image.min(), image.max()
         bright = (image - low) / (high - low if high > low else 1.0)
         bright = bright if image.shape[-1] == 3 else bright.mean(-1, keepdims=True).repeat(3, -1)
@@ -113,8 +125,21 @@ class Patches:
         return images
 
 
+def _baseline(baseline: Any) -> float:
+    try:
+        value = float(baseline)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(f"baseline must be a number, but got {baseline!r}: pass the value of a pixel") from error
+    if not np.isfinite(value):
+        raise InvalidValueError(f"baseline must be finite, but got {value}: pass the value of a pixel")
+    return value
+
+
 def _images(X: Any) -> np.ndarray:  # noqa: N803
-    images = np.asarray(X, dtype=np.float64)
+    images = array("images", X)
+    if images.dtype.kind not in "biuf":
+        raise InvalidTypeError(f"images must consist of numbers, but got {images.dtype}: convert the pixels to numbers")
+    images = images.astype(np.float64)
     if images.ndim not in (3, 4) or images.size == 0:
         raise InvalidValueError(
             f"images must have shape (n, height, width) or (n, height, width, channels), but got {images.shape}: "

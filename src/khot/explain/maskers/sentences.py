@@ -1,18 +1,22 @@
 """Texts: the items are sentences."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import nn
 
+from khot import _checks
 from khot.explain.maskers import vocabulary
 from khot.explain.maskers.items import Items
 from khot.explain.maskers.texts import Texts
 from khot.explain.networks import SentencePredictor, SentenceSelector
 
-_SENTENCE = re.compile(r"[^.!?\n]*\w[^.!?\n]*[.!?]*[\"')\]]*")
+_SENTENCE = re.compile(r"([^.!?\n]+)[.!?]*[\"')\]]*")
+_LETTER = re.compile(r"\w")
 
 
 @dataclass
@@ -40,6 +44,13 @@ class Sentences(Texts):
     sentences: int = 15
     length: int = 100
 
+    def fit(self, X: Any) -> "Sentences":  # noqa: N803
+        """Learn the most frequent words."""
+        self.sentences = _checks.whole_number("sentences", self.sentences, least=1)
+        self.length = _checks.whole_number("length", self.length, least=1)
+        super().fit(X)
+        return self
+
     def encode(self, X: Any) -> Items:  # noqa: N803
         """Numbers (n, sentences, length) of the words."""
         rows = vocabulary.texts(X)
@@ -61,5 +72,15 @@ class Sentences(Texts):
 
     def places(self, text: str) -> list[tuple[int, int]]:
         """Those of the sentences that are items, without the spaces before them."""
-        found = (match.span() for match in _SENTENCE.finditer(text))
-        return [(b - len(text[a:b].lstrip()), b) for a, b in found][: self.sentences]
+        return [(b - len(text[a:b].lstrip()), b) for a, b in islice(_sentences(text), self.sentences)]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """The places of what lies between the ends of sentences, with them and what closes it, if it has words."""
+    place = 0
+    while match := _SENTENCE.search(text, place):
+        if _LETTER.search(match[1]):
+            yield match.span()
+            place = match.end()
+        else:
+            place = match.end(1)

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from khot import _checks
 from khot.explain.maskers import vocabulary
+from khot.explain.maskers.forms import texts_like
 
 
 @dataclass
@@ -18,15 +20,18 @@ class Texts:
 
     def fit(self, X: Any) -> "Texts":  # noqa: N803
         """Learn the most frequent words."""
+        self.vocabulary = _checks.whole_number("vocabulary", self.vocabulary, least=1)
         self.words_ = vocabulary.most_frequent(vocabulary.texts(X), self.vocabulary)
+        vars(self).pop("_known", None)
         return self
 
-    def mask(self, X: Any, chosen: np.ndarray) -> list[str]:  # noqa: N803
+    def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The chosen items in their order."""
-        return [
+        texts = [
             " ".join(text[a:b] for i, (a, b) in enumerate(self.places(text)) if row[i])
             for text, row in zip(vocabulary.texts(X), chosen, strict=True)
         ]
+        return texts_like(X, texts)
 
     def pieces(self, row: str) -> list[tuple[str, int | None]]:
         """Items, and what lies between them."""

@@ -7,9 +7,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.explain.maskers.forms import array, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import SentencePredictor, SentenceSelector, TokenPredictor, TokenSelector
+
+_MOST = 10_000_000  # of larger numbers, the embeddings of the networks would fill the memory
 
 
 @dataclass
@@ -39,25 +43,35 @@ class Tokens:
     def fit(self, X: Any) -> "Tokens":  # noqa: N803
         """Learn the largest number and the length."""
         tokens = _whole_numbers(X)
+        self.padding = _checks.whole_number("padding", self.padding, least=0)
+        _check_size("padding", self.padding)
         self.vocabulary_, self.shape_ = max(int(tokens.max()), self.padding) + 1, list(tokens.shape[1:])
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
-        """The numbers themselves; one that was not seen in `fit` counts as the largest that was."""
+        """The numbers themselves; one that was not seen in `fit` counts as the largest that was.
+
+        To the networks, padding is 0; if it has another number, that is the code of token 0.
+        """
         tokens = self._checked(X)
-        present = torch.from_numpy(tokens != self.padding)
-        codes = torch.from_numpy(np.minimum(tokens, self.vocabulary_ - 1))
+        swapped = np.where(tokens == self.padding, 0, np.where(tokens == 0, self.padding, tokens))
+        codes, present = torch.from_numpy(np.minimum(swapped, self.vocabulary_ - 1)), torch.from_numpy(swapped != 0)
         return Items(codes, present if present.ndim == 2 else present.any(-1))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """Padding at all positions that are not chosen."""
         tokens = self._checked(X)
+        if self.padding > np.iinfo(array("tokens", X).dtype).max:
+            raise InvalidValueError(
+                f"tokens must be numbers that can hold padding, {self.padding}, but are {array('tokens', X).dtype}: "
+                "convert them to int64"
+            )
         kept = chosen.reshape(*chosen.shape, *[1] * (tokens.ndim - 2))
-        return np.where(kept, tokens, self.padding).astype(np.asarray(X).dtype)
+        return replaced(X, kept, self.padding)
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """The numbers, with spaces between those of an item."""
-        items = [np.atleast_1d(item) for item in np.asarray(row)]
+        items = [np.atleast_1d(item) for item in array("a row", row)]
         texts = [" ".join(str(token) for token in item[item != self.padding]) for item in items]
         return [(text, i) for i, text in enumerate(texts) if text]
 
@@ -79,7 +93,7 @@ class Tokens:
 
 
 def _whole_numbers(X: Any) -> np.ndarray:  # noqa: N803
-    tokens = np.asarray(X)
+    tokens = array("tokens", X)
     if tokens.dtype.kind not in "iu" or tokens.ndim not in (2, 3) or tokens.size == 0:
         raise InvalidTypeError(
             "tokens must be whole numbers of shape (rows, length) or (rows, sentences, length), "
@@ -88,4 +102,10 @@ def _whole_numbers(X: Any) -> np.ndarray:  # noqa: N803
         )
     if tokens.min() < 0:
         raise InvalidValueError(f"tokens must not be negative, but got {tokens.min()}: number them from 0")
+    _check_size("tokens", int(tokens.max()))
     return tokens.astype(np.int64)
+
+
+def _check_size(name: str, number: int) -> None:
+    if number > _MOST:
+        raise InvalidValueError(f"{name} must be at most {_MOST}, but got {number}: renumber the tokens from 0")

@@ -1,15 +1,19 @@
 """Words of texts, and their numbers."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.explain.maskers.forms import data_frame
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2  # numbers of no word, of a rare word, of the most frequent one
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_MARKS = "".join(mark for mark in map(chr, range(0x300, 0x10000)) if unicodedata.category(mark)[0] == "M")
+_LETTERS = rf"\w+(?:[{_MARKS}]\w*)*"  # accents and vowel signs that are characters of their own belong to the word
+_WORD = re.compile(rf"{_LETTERS}(?:['’]{_LETTERS})*")
 
 
 def words_of(text: str) -> list[tuple[int, int]]:
@@ -23,7 +27,7 @@ def words_of(text: str) -> list[tuple[int, int]]:
 
 def most_frequent(texts: Iterable[str], count: int) -> list[str]:
     """The most frequent words in lower case; of equally frequent ones the first in the alphabet."""
-    frequencies = Counter(word for text in texts for word in _WORD.findall(text.lower()))
+    frequencies = Counter(word.lower() for text in texts for word in _WORD.findall(text))
     if not frequencies:
         raise InvalidValueError("texts must have words, but got none: look at what was read")
     return sorted(frequencies, key=lambda word: (-frequencies[word], word))[:count]
@@ -33,7 +37,12 @@ def texts(X: Any) -> list[str]:  # noqa: N803
     """A list of texts from any sequence of them."""
     if isinstance(X, str):
         raise InvalidTypeError("texts must be a sequence of str, but got a single str: put it in a list")
-    rows = list(X)
+    if data_frame(X) is not None:
+        raise InvalidTypeError("texts must be a sequence of str, but got a data frame: pass one column of it")
+    try:
+        rows = list(X)
+    except TypeError as error:
+        raise InvalidTypeError(f"texts must be a sequence of str, but {error}: pass a list of texts") from error
     for row, text in enumerate(rows):
         if not isinstance(text, str):
             raise InvalidTypeError(

@@ -7,7 +7,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from khot import _checks
+from khot.errors import InvalidTypeError
 from khot.explain.maskers import vocabulary
+from khot.explain.maskers.forms import texts_like
 from khot.explain.maskers.items import Items
 from khot.explain.maskers.texts import Texts
 from khot.explain.networks import TokenPredictor, TokenSelector
@@ -40,6 +43,14 @@ class Words(Texts):
     length: int = 400
     filler: str = ""
 
+    def fit(self, X: Any) -> "Words":  # noqa: N803
+        """Learn the most frequent words."""
+        self.length = _checks.whole_number("length", self.length, least=1)
+        if not isinstance(self.filler, str):
+            raise InvalidTypeError(f"filler must be a str, but got {self.filler!r}: pass a word, or '' for none")
+        super().fit(X)
+        return self
+
     def encode(self, X: Any) -> Items:  # noqa: N803
         """Numbers (n, length) of the words."""
         rows = vocabulary.texts(X)
@@ -49,14 +60,15 @@ class Words(Texts):
             codes[row, : len(found)] = torch.tensor(found, dtype=torch.long)
         return Items(codes, codes != vocabulary.PADDING)
 
-    def mask(self, X: Any, chosen: np.ndarray) -> list[str]:  # noqa: N803
+    def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The chosen words in their order, the filler for the others."""
         if not self.filler:
             return super().mask(X, chosen)
-        return [
+        texts = [
             " ".join(text[a:b] if row[i] else self.filler for i, (a, b) in enumerate(self.places(text)))
             for text, row in zip(vocabulary.texts(X), chosen, strict=True)
         ]
+        return texts_like(X, texts)
 
     def selector(self) -> nn.Module:
         """The convolutional network of L2X."""

@@ -1,0 +1,133 @@
+"""The forms in which rows come, and in which they go to the black box: arrays, tensors, data frames, lists."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from khot.errors import InvalidTypeError, InvalidValueError
+
+
+def data_frame(X: Any) -> Any:  # noqa: N803
+    """The narwhals frame of a data frame of any package; None for all else."""
+    import narwhals
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        found = narwhals.from_native(X, eager_only=True, pass_through=True)
+        names = found.columns if isinstance(found, narwhals.DataFrame) else []
+    except (DuplicateError, ValueError) as error:
+        raise InvalidValueError(
+            f"columns of a data frame must have different names, but {error}: rename some"
+        ) from error
+    return found if names else None
+
+
+def array(name: str, X: Any) -> np.ndarray:  # noqa: N803
+    """Rows as an array; `name` is what errors call them."""
+    if hasattr(X, "toarray") or (isinstance(X, Tensor) and X.layout != torch.strided):
+        convert = ".to_dense()" if isinstance(X, Tensor) else ".toarray()"
+        raise InvalidTypeError(f"{name} must be dense, but got a {type(X).__name__}: convert it with {convert}")
+    try:
+        return _of_tensor(X) if isinstance(X, Tensor) else np.asarray(X)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidTypeError(
+            f"{name} must be rows of one shape, but {error}: pass an array, with all rows as long as each other"
+        ) from error
+
+
+def replaced(X: Any, kept: np.ndarray, baseline: Any) -> Any:  # noqa: N803
+    """Rows with the baseline where they are not kept, both of the shape of the rows up to broadcasting.
+
+    What comes as an array, a tensor, a data frame or a list goes as one, with its type of numbers if that can hold the
+    baseline, and with floating-point numbers otherwise.
+
+    >>> replaced(np.array([[1, 2]]), np.array([[True, False]]), 0)
+    array([[1, 0]])
+    >>> replaced([[1, 2]], np.array([[True, False]]), 0.5)
+    [[1.0, 0.5]]
+    """
+    baseline = np.asarray(baseline, dtype=np.float64)
+    if isinstance(X, list | tuple):
+        return _replaced_list(X, kept, baseline)
+    if isinstance(X, Tensor):
+        return _replaced_tensor(X.detach(), kept, baseline)
+    frame = data_frame(X)
+    return _replaced_array(np.asarray(X), kept, baseline) if frame is None else _replaced_frame(frame, kept, baseline)
+
+
+def texts_like(X: Any, texts: list[str]) -> Any:  # noqa: N803
+    """Texts as the series, array or list in which others came."""
+    if isinstance(X, np.ndarray):
+        return np.array(texts, dtype=X.dtype if X.dtype.kind in "OT" else np.str_)
+    if hasattr(X, "iloc"):
+        return type(X)(texts, index=X.index, name=X.name, dtype=None if X.dtype == "category" else X.dtype)
+    series = _series(X)
+    return texts if series is None else _new_series(series.name, texts, series).to_native()
+
+
+def _series(X: Any) -> Any:  # noqa: N803
+    import narwhals
+
+    found = narwhals.from_native(X, series_only=True, pass_through=True)
+    return found if isinstance(found, narwhals.Series) else None
+
+
+def _new_series(name: str, values: Any, like: Any) -> Any:
+    import narwhals
+
+    return narwhals.new_series(name, values, backend=like.implementation)
+
+
+def _of_tensor(X: Tensor) -> np.ndarray:  # noqa: N803
+    values = X.detach().cpu()
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+
+
+def _replaced_list(X: Any, kept: np.ndarray, baseline: np.ndarray) -> list[Any]:  # noqa: N803
+    if isinstance(X[0], Tensor):
+        return list(_replaced_tensor(torch.stack(list(X)).detach(), kept, baseline))
+    values = _replaced_array(np.asarray(X), kept, baseline)
+    return list(values) if isinstance(X[0], np.ndarray) else values.tolist()
+
+
+def _replaced_tensor(X: Tensor, kept: np.ndarray, baseline: np.ndarray) -> Tensor:  # noqa: N803
+    limits = _limits(X.dtype)
+    dtype = X.dtype if _fits(baseline, X.is_floating_point(), *limits) else torch.get_default_dtype()
+    filler = torch.as_tensor(baseline).to(dtype).to(X.device)
+    return torch.where(torch.tensor(np.asarray(kept, dtype=bool), device=X.device), X.to(dtype), filler)
+
+
+def _limits(dtype: torch.dtype) -> tuple[float, float]:
+    if dtype == torch.bool:
+        return 0, 1
+    limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    return limits.min, limits.max
+
+
+def _replaced_frame(frame: Any, kept: np.ndarray, baseline: np.ndarray) -> Any:
+    baseline = np.broadcast_to(baseline, len(frame.columns))
+    columns = [
+        _new_series(name, _replaced_array(frame.get_column(name).to_numpy(), kept[:, i], baseline[i]), frame)
+        for i, name in enumerate(frame.columns)
+    ]
+    return frame.with_columns(*columns).to_native()
+
+
+def _replaced_array(X: np.ndarray, kept: np.ndarray, baseline: np.ndarray) -> np.ndarray:  # noqa: N803
+    kind = X.dtype.kind
+    if kind == "b":
+        fits = _fits(baseline, False, 0, 1)
+    elif kind in "iu":
+        fits = _fits(baseline, False, np.iinfo(X.dtype).min, np.iinfo(X.dtype).max)
+    else:
+        fits = kind == "O" or _fits(baseline, True, np.finfo(X.dtype).min, np.finfo(X.dtype).max)
+    return np.where(kept, X, baseline.astype(X.dtype) if fits else baseline)
+
+
+def _fits(baseline: np.ndarray, fractions: bool, least: float, most: float) -> bool:
+    """Whether numbers lie between two others, and are whole if they have to be."""
+    if fractions:
+        return bool(((least <= baseline) & (baseline <= most)).all())
+    return bool(((least <= baseline) & (baseline < most + 1.0) & (baseline == np.rint(baseline))).all())
