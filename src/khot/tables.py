@@ -3,7 +3,7 @@
 import csv
 import json
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import dropwhile
 from pathlib import Path
@@ -122,14 +122,15 @@ def read_texts(path: Path, column: str) -> list[str]:
     return [line[place] for line in lines]
 
 
-def read_named(path: Path, label: str | None = None, needed: bool = False) -> tuple[np.ndarray, list[str] | None]:
-    """Rows of numbers of a CSV file without the column `label`, which may be `needed`, and the names of the columns."""
+def read_named(path: Path, ignored: Collection[str] = (), needed: bool = False) -> tuple[np.ndarray, list[str] | None]:
+    """Rows of numbers of a CSV file without the `ignored` columns, which may be `needed`, and the others' names."""
     names, lines = _lines(path)
     if needed:
-        _place(path, names, label)
-    if names is not None and label in names:
-        place = names.index(label)
-        names, lines = names[:place] + names[place + 1 :], [line[:place] + line[place + 1 :] for line in lines]
+        for name in ignored:
+            _place(path, names, name)
+    if names is not None and ignored:
+        kept = [place for place, name in enumerate(names) if name not in ignored]
+        names, lines = [names[place] for place in kept], [[line[place] for place in kept] for line in lines]
     return _numbers(path, lines), names
 
 

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with (tmp_path / "reviews.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["id", "review"], *([i, text] for i, text in enumerate(TEXTS))])
     with (tmp_path / "numbers.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([[*"abcde", "y"], *([*row, 1] for row in X.tolist())])
+        csv.writer(file).writerows([["id", *"abcde", "y"], *([f"c{i}", *row, 1] for i, row in enumerate(X.tolist()))])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     monkeypatch.delitem(sys.modules, "judge", raising=False)
@@ -66,22 +66,33 @@ def test_sentences_of_a_length(folder: Path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"model": 1}, {"text": ["review"]}, {"ignore": 2.5}, {"columns": "abc"}, {"columns": [1]}, {"text": 0}]
+    "change",
+    [
+        {"model": 1},
+        {"text": ["review"]},
+        {"ignore": 2.5},
+        {"ignore": [1]},
+        {"columns": "abc"},
+        {"columns": [1]},
+        {"text": 0},
+    ],
 )
 def test_what_fit_remembers_must_be_texts(folder: Path, capsys: pytest.CaptureFixture, change: dict):
     (folder / "why").mkdir()
-    about = {"model": "judge:of_texts", "text": "review", "ignore": None, "columns": None}
+    about = {"model": "judge:of_texts", "text": "review", "ignore": [], "columns": None}
     (folder / "why" / "black_box.json").write_text(json.dumps(about | change))
     with pytest.raises(SystemExit):
         main(["explain", "apply", "why", "reviews.csv"])
-    assert "must have texts, and a list of texts as columns" in capsys.readouterr().err
+    assert "black_box.json must have" in capsys.readouterr().err
 
 
 def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
-    run(f"fit numbers.csv --ignore y --model judge:of_numbers -k 1 -o why {QUICK}")
+    run(f"fit numbers.csv --ignore id y --classes no yes --model judge:of_numbers -k 1 -o why {QUICK}")
     (folder / "few.csv").write_text("a,b,c,d,e\n0,0,0,0,3\n")
     run("apply why few.csv")
-    assert "[e = 3]" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "[e = 3]" in printed
+    assert "row 0, yes: 1.000 on the whole" in printed
     (folder / "few.csv").write_text("b,a,c,d,e\n0,0,0,0,3\n")
     with pytest.raises(SystemExit):
         main(["explain", "apply", "why", "few.csv"])

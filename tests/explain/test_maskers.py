@@ -432,3 +432,9 @@ def test_other_shapes_than_in_fit():
     ]:
         with pytest.raises(KhotError, match="as in fit"):
             masker.fit(X).encode(other)
+
+
+def test_channels_come_last():
+    with pytest.raises(KhotError, match="looks like"):
+        Patches().fit(np.zeros((2, 3, 8, 8)))
+    Patches().fit(np.zeros((2, 3, 8, 3)))

@@ -23,7 +23,8 @@ def fit(
     text: str | None = None,
     items: Literal["words", "sentences"] = "words",
     length: WholeNumber | None = None,
-    ignore: str | None = None,
+    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
+    classes: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     sampler: Literal["subset", "l2x"] = "subset",
     temperature: float | None = None,
     epochs: WholeNumber = 20,
@@ -55,7 +56,9 @@ def fit(
         Of a text with more words, only the last so many can be chosen, 400 by default; of a longer sentence, the first
         so many words are read, 100 by default. Shorter is quicker.
     ignore
-        Name of a column of numbers that is not for the model, such as the label.
+        Names of columns that are not for the model, such as an id and the label, with spaces between them.
+    classes
+        Names of the model's classes, with spaces between them, for the pages.
     sampler
         subset for relaxed subset sampling, l2x for the independent samples of L2X.
     temperature
@@ -92,13 +95,14 @@ def fit(
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
+        class_names=classes or None,
         device=device,
         random_state=seed,
         folder=run,
         resume=resume,
     )
     explainer.fit(predict_proba, data).save(out)
-    about = {"model": model, "text": text, "ignore": ignore, "columns": names}
+    about = {"model": model, "text": text, "ignore": list(ignore), "columns": names}
     (out / BESIDE[0]).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
 
@@ -162,11 +166,11 @@ def _check_run(run: Path | None, out: Path) -> None:
         )
 
 
-def _check_kind(text: str | None, ignore: str | None, length: int | None) -> None:
+def _check_kind(text: str | None, ignore: tuple[str, ...], length: int | None) -> None:
     """Refuse options for texts with tables, and the reverse."""
     from khot.errors import InvalidValueError
 
-    if text is not None and ignore is not None:
+    if text is not None and ignore:
         raise InvalidValueError("--ignore is for tables of numbers, but --text names a column of texts: drop one")
     if text is None and length is not None:
         raise InvalidValueError("--length is for texts, but there is no --text: drop it, or name the column of texts")
@@ -229,14 +233,14 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _read(rows: Path, text: str | None, ignore: str | None, columns: list[str] | None = None) -> tuple[Any, Any]:
+def _read(rows: Path, text: str | None, ignore: Any, columns: list[str] | None = None) -> tuple[Any, Any]:
     """Texts, or numbers and the names of their columns, which must be those of the training."""
     from khot.errors import DataFileError
     from khot.tables import read_named, read_texts
 
     if text is not None:
         return read_texts(rows, text), None
-    numbers, names = read_named(rows, ignore, needed=ignore is not None and columns is None)
+    numbers, names = read_named(rows, ignore, needed=columns is None)
     if columns is not None and names is not None and names != columns:
         raise DataFileError(
             f"{rows} must have the columns of the training, {', '.join(columns)}, but has {', '.join(names)}: "
@@ -254,9 +258,11 @@ def _about(folder: Path) -> dict[str, Any]:
         about = json.loads((folder / BESIDE[0]).read_text(encoding="utf-8"))
         about = {name: about[name] for name in ("model", "text", "ignore", "columns")}
         columns = [] if about["columns"] is None else about["columns"]
-        texts = [about["model"], *(about[name] for name in ("text", "ignore") if about[name] is not None)]
-        if not (isinstance(columns, list) and all(isinstance(text, str) for text in [*texts, *columns])):
-            raise TypeError(f"{BESIDE[0]} must have texts, and a list of texts as columns")
+        text = "" if about["text"] is None else about["text"]
+        if not (isinstance(columns, list) and isinstance(about["ignore"], list)):
+            raise TypeError(f"{BESIDE[0]} must have lists of columns")
+        if not all(isinstance(name, str) for name in [about["model"], text, *columns, *about["ignore"]]):
+            raise TypeError(f"{BESIDE[0]} must have texts as names")
         return about
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(

@@ -145,6 +145,11 @@ def _images(X: Any) -> np.ndarray:  # noqa: N803
             f"images must have shape (n, height, width) or (n, height, width, channels), but got {images.shape}: "
             "give them that shape"
         )
+    if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] > 4:
+        raise InvalidValueError(
+            f"images must have their channels last, but {images.shape} looks like (n, channels, height, width): move them "
+            "(np.moveaxis(X, 1, -1)), and back in predict_proba"
+        )
     if not np.isfinite(images).all():
         raise InvalidValueError("images must be finite, but some pixels are NaN or infinite: fill or drop them")
     return images.reshape(*images.shape[:3], -1)
