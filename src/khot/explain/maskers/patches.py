@@ -147,8 +147,8 @@ def _images(X: Any) -> np.ndarray:  # noqa: N803
         )
     if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] > 4:
         raise InvalidValueError(
-            f"images must have their channels last, but {images.shape} looks like (n, channels, height, width): move them "
-            "(np.moveaxis(X, 1, -1)), and back in predict_proba"
+            f"images must have their channels last, but {images.shape} looks like (n, channels, height, width): "
+            "move them (np.moveaxis(X, 1, -1)), and back in predict_proba"
         )
     if not np.isfinite(images).all():
         raise InvalidValueError("images must be finite, but some pixels are NaN or infinite: fill or drop them")
