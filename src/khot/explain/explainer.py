@@ -1,7 +1,6 @@
 """Explain a black box: which k items of a row tell what it says about the row?"""
 
 import copy
-import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,20 +11,20 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, RunFolderError
+from khot.errors import DivergedError, InvalidValueError
 from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
+from khot.explain._inputs import check_unused, count, digest, encoded, find_masker, function, network
 from khot.explain._limits import for_all_rows, limits
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
-from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
+from khot.explain.maskers import Masker
 from khot.explain.samplers import Sampler
 from khot.explain.samplers import find as find_sampler
 from khot.sampling import Relaxation
 from khot.topk import hard_topk, successive_softmax
 from khot.training import RMSprop, Run, Settings, fit
 
-MASKERS = {"columns": Columns, "words": Words, "sentences": Sentences, "patches": Patches, "tokens": Tokens}
 TEMPERATURES = (0.1, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -133,8 +132,8 @@ class SubsetExplainer:
         resume: bool = False,
     ) -> None:
         self.k = _checks.whole_number("k", k, least=1)
-        self.masker = _find_masker(masker)
-        self.selector, self.predictor = _network("selector", selector), _network("predictor", predictor)
+        self.masker = find_masker(masker)
+        self.selector, self.predictor = network("selector", selector), network("predictor", predictor)
         self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
         find_sampler(sampler, self.relaxation)
         self.temperature = temperature if temperature == "search" else _checks.positive("temperature", temperature)
@@ -157,8 +156,8 @@ class SubsetExplainer:
         self.folder, self.resume = folder, resume
         check_resume(self)
         find_device(device)
-        for count in (epochs, search_epochs):
-            self._settings(1.0, count, batch_size)
+        for passes in (epochs, search_epochs):
+            self._settings(1.0, passes, batch_size)
 
     def fit(
         self,
@@ -193,18 +192,18 @@ class SubsetExplainer:
         InvalidValueError, InvalidTypeError
             For rows that cannot be used.
         """
-        _callable(predict_proba)
-        if _count(X) < 2:
+        function(predict_proba)
+        if count(X) < 2:
             raise InvalidValueError(f"X must have at least two rows, but got {len(X)}: add some")
         with fitting(self) as folder:
-            self._check_folder()
+            check_unused(self)
             self.masker_ = copy.deepcopy(self.masker)
             self.masker_.fit(X)
-            items = self._items(X)
+            items = encoded(self.masker_, X)
             self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
             rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
             _training.check_selector(self._module(classes=2), items.codes, items.present)
-            kept = None if self.folder is None else folder / f"answers-{_digest(items.codes)}"
+            kept = None if self.folder is None else folder / f"answers-{digest(items.codes)}"
             answers = outputs(predict_proba, X, self.model_batch_size, folder=kept)
             rows["outputs"], self.classes_ = torch.from_numpy(answers), answers.shape[1]
             if self.class_names is not None and len(self.class_names) != self.classes_:
@@ -244,16 +243,16 @@ class SubsetExplainer:
             noise.
         """
         self._check_fitted()
-        if _count(X) == 0:
+        if count(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
-        items = self._items(X)
+        items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
         forced = self.limits_["forced"] if forced is None else forced
         logits = _training.scores(self.module_, items.codes)
         flags = limits(items, eligible, forced, self.k)
         chosen = _training.chosen(logits, **flags, k=self.k, choose=hard_topk).bool().numpy()
         scores = logits.masked_fill(~items.present, -torch.inf).numpy()
-        black_box = self.predict_proba_ if predict_proba is None else _callable(predict_proba)
+        black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         if black_box is None:
             return Explanation(self.masker_, X, chosen, scores, class_names=self.class_names)
         masked = self.masker_.mask(X, chosen)
@@ -317,9 +316,9 @@ class SubsetExplainer:
 
     def _train(self, rows: dict[str, Tensor], folder: Path) -> tuple[_training.Explainer, Run]:
         order = np.random.RandomState(self.random_state).permutation(len(rows["codes"]))
-        count = max(1, int(self.validation_share * len(order)))
+        first = max(1, int(self.validation_share * len(order)))
         held_out, kept = (
-            {name: value[part] for name, value in rows.items()} for part in (order[:count], order[count:])
+            {name: value[part] for name, value in rows.items()} for part in (order[:first], order[first:])
         )
         self.search_, self.seconds_ = {}, 0.0
         if self.temperature == "search":
@@ -371,59 +370,3 @@ class SubsetExplainer:
             selector = self.masker_.selector() if self.selector is None else copy.deepcopy(self.selector)
             predictor = self.masker_.predictor(classes) if self.predictor is None else copy.deepcopy(self.predictor)
             return _training.Explainer(selector, predictor)
-
-    def _items(self, X: Any) -> Items:  # noqa: N803
-        items = self.masker_.encode(X)
-        if len(items.codes) != len(X) or items.present.dtype != torch.bool:
-            raise InvalidValueError(
-                f"the masker must encode the {len(X)} rows of X with a bool tensor of what is present, but got "
-                f"{len(items.codes)} rows and {items.present.dtype}: pass one row for each"
-            )
-        return items
-
-    def _check_folder(self) -> None:
-        """Refuse a used folder before the black box is asked."""
-        if self.folder is not None and not self.resume and any(Path(self.folder).glob("*")):
-            raise RunFolderError(
-                f"{self.folder} holds a run already: resume it (resume=True, --resume), or pass another folder"
-            )
-
-
-def _find_masker(masker: str | Masker) -> Masker:
-    if isinstance(masker, str):
-        return MASKERS[_checks.choice("masker", masker, tuple(MASKERS))]()
-    methods = ("fit", "encode", "mask", "pieces")
-    if isinstance(masker, type) or not all(callable(getattr(masker, name, None)) for name in methods):
-        raise InvalidTypeError(
-            f"masker must be one of {', '.join(MASKERS)} or an object with the methods {', '.join(methods)} of "
-            f"khot.explain.maskers.Masker, but got {masker!r}: make one"
-        )
-    return masker
-
-
-def _network(name: str, value: Any) -> nn.Module | None:
-    if value is not None and not isinstance(value, nn.Module):
-        raise InvalidTypeError(f"{name} must be a torch.nn.Module, but got {value!r}: pass one, or None")
-    return value
-
-
-def _callable(predict_proba: Any) -> PredictProba:
-    if not callable(predict_proba):
-        raise InvalidTypeError(
-            f"predict_proba must be a function of rows, but got {predict_proba!r}: pass model.predict_proba"
-        )
-    return predict_proba
-
-
-def _count(X: Any) -> int:  # noqa: N803
-    try:
-        return len(X)
-    except TypeError as error:
-        raise InvalidTypeError(
-            f"X must be rows that can be counted, but got {type(X).__name__} ({error}): "
-            "pass an array, a data frame, a tensor or a list"
-        ) from error
-
-
-def _digest(codes: Tensor) -> str:
-    return hashlib.blake2b(codes.contiguous().numpy().tobytes(), digest_size=8).hexdigest()
