@@ -1,5 +1,6 @@
 """Whatever rows come in, dense or sparse, in memory or on disk, an encoder gets float32 rows, a few at a time."""
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
+from khot.embed.encoders import SigmoidNet
 from khot.errors import InvalidValueError
 from khot.estimators import as_array, in_one_line
 
@@ -82,10 +84,15 @@ def learn_shift(X: Any, scale: str) -> Shift:  # noqa: N803
 
 
 def embed(module: nn.Module, X: Any, shift: Shift, device: torch.device) -> NDArray[np.float32]:  # noqa: N803
-    """What an encoder makes of rows."""
-    module.eval()
+    """What an encoder makes of rows.
+
+    One of khot's own computes in float64, so that rounding does not depend on where a row stands.
+    """
+    exact = isinstance(module, SigmoidNet) and device.type != "mps"
+    module = (copy.deepcopy(module).double() if exact else module).eval()
     made = []
     with torch.no_grad():
         for piece in pieces(X, _ROWS):
-            made.append(module(shift(torch.tensor(piece)).to(device)).float().cpu().numpy())
+            rows = shift(torch.tensor(piece)).to(device)
+            made.append(module(rows.double() if exact else rows).float().cpu().numpy())
     return np.concatenate(made)
