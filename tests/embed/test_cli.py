@@ -140,10 +140,14 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
         (["fit", "rows.npy", "--labels", "few.npy", "-o", "new"], "one label for each of 90 rows, but has shape (10,)"),
         (["fit", "rows.npy", "--labels", "animal", "-o", "new"], "there is no file animal"),
         (["fit", "words.parquet", "-o", "new"], "columns of numbers, but got 'animal' of other things"),
+        (["fit", "rows.npy", "-o", "new", "--run", "new/run"], "--run must be a folder outside of --out"),
+        (["transform", "map", "rows.npy", "-o", "rows.npy"], "--out and the file of the rows are both"),
         (["transform", "map", "rows.npy", "-o", "z.txt"], "must end in .npy or .csv"),
         (["transform", "new", "rows.npy", "-o", "z.npy"], "not the folder of an embedding"),
     ]:
-        files = [str(tmp_path / word) if "." in word or word in ("map", "new") else word for word in arguments]
+        files = [
+            str(tmp_path / word) if "." in word or word in ("map", "new", "new/run") else word for word in arguments
+        ]
         with pytest.raises(SystemExit):
             main(["embed", *files])
         assert message in capsys.readouterr().err

@@ -57,7 +57,7 @@ def test_from_csv_to_predictions_and_evidence(table, capsys):
 def test_two_outputs_need_two_files(table, capsys):
     with pytest.raises(SystemExit):
         main(["knn", "predict", "model", "rows.csv", "-o", str(table / "a.csv"), "--evidence", str(table / "a.csv")])
-    assert "--out and --evidence are both" in capsys.readouterr().err
+    assert "--evidence and --out are both" in capsys.readouterr().err
 
 
 def test_the_label_column_has_a_name(table, capsys):
@@ -96,7 +96,7 @@ def test_the_folder_is_looked_at_before_the_training(table, capsys):
     for out, message in ((table / "busy", "holds other things"), (table / "train.csv", "is a file")):
         with pytest.raises(ModelFileError, match=message):
             run("fit", table / "train.csv", *FIT, "-o", out)
-    with pytest.raises(InvalidValueError, match="two folders"):
+    with pytest.raises(InvalidValueError, match="outside of --out"):
         run("fit", table / "train.csv", *FIT, "-o", table / "m", "--run", table / "m")
     assert "validation" not in capsys.readouterr().out
 

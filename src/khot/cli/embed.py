@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from khot.cli.files import check_outputs, check_run
 from khot.cli.numbers import WholeNumber
 
 embed = App(name="embed", help="Embed rows into a few dimensions such that neighbours stay neighbours.")
@@ -79,6 +80,7 @@ def fit(
     from khot.tables import read_labelled
 
     check_folder(out, KIND, BESIDE)
+    check_run(run, out)
     table, colours = read_labelled(rows, labels)
     options = {
         "perplexity": perplexity,
@@ -128,6 +130,7 @@ def transform(
     from khot.embed import load
     from khot.tables import read_matrix, write_points
 
+    check_outputs(rows, {"--out": out})
     embedding = load(model, device=device)
     points = embedding.transform(read_matrix(rows, labels)[0])
     write_points(out, points, list(embedding.get_feature_names_out()))

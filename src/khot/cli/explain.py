@@ -1,13 +1,13 @@
 """`khot explain ...`: learn which items of the rows of a file a model rests on, and show them."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from khot.cli.files import check_outputs, check_run
 from khot.cli.numbers import WholeNumber
 
 explain = App(name="explain", help="Explain what a model says about rows by the k items that tell most about it.")
@@ -83,7 +83,7 @@ def fit(
     from khot.storage import check_folder
 
     check_folder(out, KIND, BESIDE)
-    _check_run(run, out)
+    check_run(run, out)
     _check_kind(text, ignore, length)
     predict_proba = _find(model)
     data, names = _read(rows, text, ignore)
@@ -138,7 +138,7 @@ def apply(
     from khot.explain.fidelity import post_hoc_accuracy
     from khot.tables import write_csv
 
-    _check_outputs(rows, {"--html": html, "--json": json, "--csv": csv})
+    check_outputs(rows, {"--html": html, "--json": json, "--csv": csv})
     about = _about(explainer)
     data, _ = _read(rows, about["text"], about["ignore"], about["columns"])
     explanation = SubsetExplainer.load(explainer).explain(data, _find(model or about["model"]))
@@ -156,16 +156,6 @@ def apply(
     print(f"{told} (95% interval {100 * share.low:.1f} to {100 * share.high:.1f})", file=sys.stderr)
 
 
-def _check_run(run: Path | None, out: Path) -> None:
-    """Refuse a run in the folder of the explainer, which would then hold other things."""
-    from khot.errors import InvalidValueError
-
-    if run is not None and out.resolve() in (run.resolve(), *run.resolve().parents):
-        raise InvalidValueError(
-            f"--run must be a folder outside of --out, but got {run} and {out}: choose another for --run"
-        )
-
-
 def _check_kind(text: str | None, ignore: tuple[str, ...], length: int | None) -> None:
     """Refuse options for texts with tables, and the reverse."""
     from khot.errors import InvalidValueError
@@ -174,23 +164,6 @@ def _check_kind(text: str | None, ignore: tuple[str, ...], length: int | None) -
         raise InvalidValueError("--ignore is for tables of numbers, but --text names a column of texts: drop one")
     if text is None and length is not None:
         raise InvalidValueError("--length is for texts, but there is no --text: drop it, or name the column of texts")
-
-
-def _check_outputs(rows: Path, outputs: dict[str, Path | None]) -> None:
-    """Refuse files that cannot be written, before the model is asked, and those that would replace each other."""
-    from khot.errors import InvalidValueError
-
-    taken = {rows.resolve(): "the file of the rows"}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if path.resolve() in taken:
-            raise InvalidValueError(f"{option} and {taken[path.resolve()]} are both {path}: name two files")
-        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InvalidValueError(
-                f"{option} must be a file that can be written, but got {path}: name one in a folder that is there"
-            )
-        taken[path.resolve()] = option
 
 
 def _masker(text: str | None, items: str, length: int | None, names: list[str] | None) -> Any:

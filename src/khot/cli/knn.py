@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from khot.cli.files import check_outputs, check_run
 from khot.cli.numbers import WholeNumber
 
 knn = App(name="knn", help="Classify rows by their k nearest neighbours in learnt features.")
@@ -77,15 +78,13 @@ def fit(
     resume
         Go on with the training in the folder of --run.
     """
-    from khot.errors import InvalidValueError
     from khot.neighbors import SubsetKNNClassifier
     from khot.neighbors._storage import BESIDE, KIND
     from khot.storage import check_folder
     from khot.tables import read_rows, write_layout
 
     check_folder(out, KIND, BESIDE)
-    if run is not None and run.absolute() == out.absolute():
-        raise InvalidValueError(f"--run and --out must be two folders, but both are {out}: choose another for --run")
+    check_run(run, out)
     rows, labels, layout = read_rows(train, label, header)
     model = SubsetKNNClassifier(
         k,
@@ -144,13 +143,11 @@ def predict(
     device
         Kind of device.
     """
-    from khot.errors import InvalidValueError
     from khot.neighbors import SubsetKNNClassifier
     from khot.neighbors._storage import BESIDE
     from khot.tables import read_layout, read_queries, write_csv
 
-    if out is not None and evidence is not None and out.absolute() == evidence.absolute():
-        raise InvalidValueError(f"--out and --evidence are both {out}: name two files")
+    check_outputs(rows, {"--out": out, "--evidence": evidence})
     classifier = SubsetKNNClassifier.load(model, device=device)
     layout = read_layout(model / BESIDE[0])
     queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)

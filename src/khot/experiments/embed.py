@@ -20,7 +20,7 @@ from torch import Tensor
 from khot import _checks, datasets
 from khot.datasets import Rows
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
-from khot.errors import InvalidValueError
+from khot.experiments import plans
 from khot.experiments.machine import machine
 from khot.experiments.runs import spent
 from khot.report.maps import scatter_page, scatter_picture
@@ -123,10 +123,7 @@ def cells(dimensions: Sequence[int], method: str | None) -> list[tuple[int, str]
 def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Any]:
     """Train and measure one row of the tables; also the points (n, d) and classes of some training rows."""
     _checks.choice("method", method, METHODS)
-    if (profile, dataset) not in PLANS:
-        known = ", ".join(f"{name} ({kind})" for kind, name in PLANS)
-        raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
-    plan = PLANS[profile, dataset]
+    plan = plans.find(PLANS, profile, dataset)
     measured, drawn, places = [], [], []
     for split in range(seed, seed + plan.splits):
         train, test, classes = rows_of(dataset, plan, split)

@@ -17,7 +17,7 @@ from torch import nn
 
 from khot import _checks, datasets
 from khot.datasets import Rows
-from khot.errors import InvalidValueError
+from khot.experiments import plans
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
 from khot.experiments.machine import machine
 from khot.experiments.runs import spent
@@ -102,10 +102,8 @@ def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) ->
     If `folder` holds a part of that training, it goes on from there.
     """
     _checks.choice("method", method, METHODS)
-    if (profile, dataset) not in PLANS:
-        known = ", ".join(f"{name} ({kind})" for kind, name in PLANS)
-        raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
-    data, plan = datasets.load(dataset), PLANS[profile, dataset]
+    plan = plans.find(PLANS, profile, dataset)
+    data = datasets.load(dataset)
     place = folder / f"{dataset}-{method}-{profile}-{seed}"
     train, held_out = datasets.split(data.train, plan.held_out, seed, stratified=True)
     experiment = _Experiment(method, plan, train, held_out, learn_scaling(as_images(data.train)), seed, place)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
+from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain.black_box import PredictProba
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
+from khot.training._folders import in_use
 
 MASKERS = {"columns": Columns, "words": Words, "sentences": Sentences, "patches": Patches, "tokens": Tokens}
 
@@ -69,9 +70,7 @@ def encoded(masker: Masker, X: Any) -> Items:  # noqa: N803
 def check_unused(explainer: Any) -> None:
     """Refuse a used folder before the black box is asked."""
     if explainer.folder is not None and not explainer.resume and any(Path(explainer.folder).glob("*")):
-        raise RunFolderError(
-            f"{explainer.folder} holds a run already: resume it (resume=True, --resume), or pass another folder"
-        )
+        raise in_use(explainer.folder)
 
 
 def digest(codes: Tensor) -> str:

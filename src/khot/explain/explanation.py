@@ -63,6 +63,12 @@ class Explanation:
             )
         return self.full, self.masked
 
+    @property
+    def agrees(self) -> NDArray[np.bool_]:
+        """For each row, whether the black box names the same class for the chosen items alone as for the whole."""
+        full, masked = self.outputs
+        return full.argmax(1) == masked.argmax(1)
+
     def to_records(self) -> list[dict[str, Any]]:
         """One record for each chosen item: row, item, its text and score, and the rank of the score from 1."""
         records = []
@@ -122,8 +128,8 @@ class Explanation:
         """In how many rows the chosen items alone get the class of the whole."""
         if self.full is None or self.masked is None:
             return ""
-        same = (self.full.argmax(1) == self.masked.argmax(1)).mean()
-        return f"The model names the same class for the chosen items alone in {100 * same:.1f}% of {len(self)} rows."
+        share = 100 * self.agrees.mean()
+        return f"The model names the same class for the chosen items alone in {share:.1f}% of {len(self)} rows."
 
     def __str__(self) -> str:
         return "\n\n".join(self._row_text(row) for row in range(len(self)))

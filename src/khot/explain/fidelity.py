@@ -55,8 +55,7 @@ def post_hoc_accuracy(explanation: Explanation) -> Share:
     Share
         Of the rows, with a 95% interval.
     """
-    full, masked = explanation.outputs
-    return Share.of(full.argmax(1) == masked.argmax(1))
+    return Share.of(explanation.agrees)
 
 
 def post_hoc_accuracy_of(

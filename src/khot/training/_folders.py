@@ -102,9 +102,14 @@ def cached_runs() -> Path:
     return Path(pooch.os_cache("khot")).expanduser() / "runs"
 
 
+def in_use(folder: Path | str) -> RunFolderError:
+    """The error for a folder that holds a run that shall not be resumed."""
+    return RunFolderError(f"{folder} holds a run already: resume it (resume=True, --resume), or pass another folder")
+
+
 def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
     if not resume:
-        raise RunFolderError(f"{path} holds a run already: resume it (resume=True, --resume), or pass another folder")
+        raise in_use(path)
     try:
         there = json.loads((path / _IDENTITY).read_text(encoding="utf-8"))
     except ValueError as error:

@@ -1,0 +1,32 @@
+"""Files and folders on the command line, checked before any work is done."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def check_run(run: Path | None, out: Path) -> None:
+    """Refuse a run in the folder of the model, which would then hold other things."""
+    from khot.errors import InvalidValueError
+
+    if run is not None and out.resolve() in (run.resolve(), *run.resolve().parents):
+        raise InvalidValueError(
+            f"--run must be a folder outside of --out, but got {run} and {out}: choose another for --run"
+        )
+
+
+def check_outputs(rows: Path, outputs: Mapping[str, Path | None]) -> None:
+    """Refuse files, by the options that name them, that cannot be written or would replace the rows or each other."""
+    from khot.errors import InvalidValueError
+
+    taken = {rows.resolve(): "the file of the rows"}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise InvalidValueError(f"{option} and {taken[path.resolve()]} are both {path}: name two files")
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InvalidValueError(
+                f"{option} must be a file that can be written, but got {path}: name one in a folder that is there"
+            )
+        taken[path.resolve()] = option
