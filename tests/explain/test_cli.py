@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from khot.cli import app, main
-from tests.explain.test_explainer import TEXTS, X
+from khot.explain import SubsetExplainer
+from tests.explain.test_explainer import TEXTS, X, from_last_column, from_words
 
 QUICK = "--temperature 0.5 --epochs 6 --batch-size 50"
 MODEL = """
@@ -72,18 +73,16 @@ def test_sentences_of_a_length(folder: Path):
         {"text": ["review"]},
         {"ignore": 2.5},
         {"ignore": [1]},
-        {"columns": "abc"},
-        {"columns": [1]},
         {"text": 0},
     ],
 )
 def test_what_fit_remembers_must_be_texts(folder: Path, capsys: pytest.CaptureFixture, change: dict):
     (folder / "why").mkdir()
-    about = {"model": "judge:of_texts", "text": "review", "ignore": [], "columns": None}
+    about = {"model": "judge:of_texts", "text": "review", "ignore": []}
     (folder / "why" / "black_box.json").write_text(json.dumps(about | change))
     with pytest.raises(SystemExit):
         main(["explain", "apply", "why", "reviews.csv"])
-    assert "black_box.json must have" in capsys.readouterr().err
+    assert "black_box.json is damaged" in capsys.readouterr().err
 
 
 def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
@@ -97,6 +96,20 @@ def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
     with pytest.raises(SystemExit):
         main(["explain", "apply", "why", "few.csv"])
     assert "give it the same, in the same order" in capsys.readouterr().err
+
+
+def test_an_explainer_that_was_saved_from_python(folder: Path, capsys: pytest.CaptureFixture):
+    SubsetExplainer(1, temperature=0.5, epochs=1).fit(from_last_column, X).save("columns")
+    SubsetExplainer(1, masker="words", temperature=0.5, epochs=1).fit(from_words, TEXTS).save("words")
+    run("apply columns numbers.csv --ignore id y --model judge:of_numbers --csv columns.csv")
+    run("apply words reviews.csv --text review --model judge:of_texts --csv words.csv")
+    for name, rows in (("columns", X), ("words", TEXTS)):
+        records = list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
+        expected = SubsetExplainer.load(name).explain(rows).to_records()
+        assert [(row["row"], row["text"]) for row in records] == [(str(row["row"]), row["text"]) for row in expected]
+    with pytest.raises(SystemExit):
+        main(["explain", "apply", "words", "reviews.csv", "--text", "review"])
+    assert "--model must be module:function" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -60,3 +60,18 @@ def test_a_row_with_many_active_items_does_not_depend_on_the_k_of_others():
     keys[:, ::64] += 8
     together = khot.successive_softmax(keys, torch.tensor([5, 625]), 0.7)
     assert torch.equal(together[0], khot.successive_softmax(keys[0], 5, 0.7))
+
+
+@pytest.mark.parametrize("offset", [2.0**20, -(2.0**40)])
+@pytest.mark.parametrize(("n", "temperature"), [(3000, 0.1), (3000, 0.3), (3000, 0.7), (40, 0.3)])
+def test_a_common_offset_of_the_keys_changes_nothing(n: int, temperature: float, offset: float):
+    keys = (keys_of(n, torch.float64) * 4096).round() / 4096  # to which the offset can be added without rounding
+    cotangent = keys_of(n, torch.float64).flip(-1)
+
+    def solve(leaf: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        leaf, t = leaf.requires_grad_(), torch.tensor(temperature, dtype=torch.float64, requires_grad=True)
+        result = khot.successive_softmax(leaf, 5, t)
+        return result.detach(), *torch.autograd.grad(result, (leaf, t), cotangent)
+
+    for moved, unmoved in zip(solve(keys + offset), solve(keys), strict=True):
+        assert (moved - unmoved).abs().max() <= 2e-12 * unmoved.abs().max()

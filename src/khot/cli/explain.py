@@ -102,7 +102,7 @@ def fit(
         resume=resume,
     )
     explainer.fit(predict_proba, data).save(out)
-    about = {"model": model, "text": text, "ignore": list(ignore), "columns": names}
+    about = {"model": model, "text": text, "ignore": list(ignore)}
     (out / BESIDE[0]).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
 
@@ -113,6 +113,8 @@ def apply(
     rows: Path,
     *,
     model: str | None = None,
+    text: str | None = None,
+    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     html: Path | None = None,
     json: Path | None = None,
     csv: Path | None = None,
@@ -122,11 +124,11 @@ def apply(
     Parameters
     ----------
     explainer
-        Folder of an explainer that `khot explain fit` wrote.
+        Folder of an explainer that `khot explain fit` or `SubsetExplainer.save` wrote.
     rows
         A CSV file like that of the training.
-    model
-        The model, as module:function, if it is another one than in training.
+    model, text, ignore
+        As in `khot explain fit`, if they are others than there, or if the explainer was saved from Python.
     html
         File for a page with the chosen items marked.
     json
@@ -140,8 +142,10 @@ def apply(
 
     check_outputs(rows, {"--html": html, "--json": json, "--csv": csv})
     about = _about(explainer)
-    data, _ = _read(rows, about["text"], about["ignore"], about["columns"])
-    explanation = SubsetExplainer.load(explainer).explain(data, _find(model or about["model"]))
+    fitted, text = SubsetExplainer.load(explainer), text or about["text"]
+    columns = getattr(fitted.masker_, "columns_", [])
+    data, _ = _read(rows, text, ignore or about["ignore"], columns)
+    explanation = fitted.explain(data, _find(model or about["model"]))
     if html is not None:
         explanation.to_html(html, title=f"Explanations of {rows.name}")
     if json is not None:
@@ -207,14 +211,14 @@ def _line(error: BaseException) -> str:
 
 
 def _read(rows: Path, text: str | None, ignore: Any, columns: list[str] | None = None) -> tuple[Any, Any]:
-    """Texts, or numbers and the names of their columns, which must be those of the training."""
+    """Texts, or numbers and the names of their columns, which must be those of the training, if it knew any."""
     from khot.errors import DataFileError
     from khot.tables import read_named, read_texts
 
     if text is not None:
         return read_texts(rows, text), None
     numbers, names = read_named(rows, ignore, needed=columns is None)
-    if columns is not None and names is not None and names != columns:
+    if columns and names and names != columns:
         raise DataFileError(
             f"{rows} must have the columns of the training, {', '.join(columns)}, but has {', '.join(names)}: "
             "give it the same, in the same order"
@@ -223,21 +227,21 @@ def _read(rows: Path, text: str | None, ignore: Any, columns: list[str] | None =
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    """What `fit` remembered about the file and the model."""
+    """What `fit` remembered about the file and the model, if it was there."""
     from khot.errors import ModelFileError
     from khot.explain._storage import BESIDE
 
+    path = folder / BESIDE[0]
+    if not path.exists():
+        return {"model": "", "text": None, "ignore": []}
     try:
-        about = json.loads((folder / BESIDE[0]).read_text(encoding="utf-8"))
-        about = {name: about[name] for name in ("model", "text", "ignore", "columns")}
-        columns = [] if about["columns"] is None else about["columns"]
+        about = json.loads(path.read_text(encoding="utf-8"))
+        about = {name: about[name] for name in ("model", "text", "ignore")}
+        if not isinstance(about["ignore"], list):
+            raise TypeError("ignore must be a list of columns")
         text = "" if about["text"] is None else about["text"]
-        if not (isinstance(columns, list) and isinstance(about["ignore"], list)):
-            raise TypeError(f"{BESIDE[0]} must have lists of columns")
-        if not all(isinstance(name, str) for name in [about["model"], text, *columns, *about["ignore"]]):
-            raise TypeError(f"{BESIDE[0]} must have texts as names")
+        if not all(isinstance(name, str) for name in [about["model"], text, *about["ignore"]]):
+            raise TypeError("model and columns must be texts")
         return about
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(
-            f"{folder} is not the folder of an explainer that khot explain fit wrote ({error}): pass another"
-        ) from error
+        raise ModelFileError(f"{path} is damaged ({error}): train the explainer anew") from error

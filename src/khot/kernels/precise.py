@@ -7,24 +7,25 @@ import numpy as np
 from khot.kernels import double_double as dd
 from khot.kernels import recursion
 from khot.kernels.compiled import strict
+from khot.kernels.elementary import largest
 from khot.kernels.recursion import HEAD, LEFT_HEAD, P_HEAD, TO_P, TO_SHARE
 
 
 @strict
-def forward(keys, many, active, threshold, k, t, steps, result):
+def forward(keys, start, many, active, k, t, steps, result):
     """What `recursion.forward` does, in pairs of float64 numbers; rounded where it is stored."""
-    size = keys.shape[0]
+    size, top = keys.shape[0], largest(keys)
     taken, below, weight = np.zeros((size, 2)), np.empty((size, 2)), np.empty((size, 2))
+    taken[:, 0] = start
     for j in range(k):
         weights, record = steps.weights[min(j, steps.weights.shape[0] - 1)], steps.record[j]
-        m = _first(keys, taken)
+        m = _first(keys, top, taken)
         total, second = (0.0, 0.0), -math.inf
         for i in range(size):
             difference = dd.add(_pair(taken, i), dd.negate(_pair(taken, m)))
             gap = dd.add(dd.two_sum(keys[i], -keys[m]), difference)
             if steps.gaps.shape[0] > 0:
-                at_i, at_m = keys[i] if i < active else threshold, keys[m] if m < active else threshold
-                steps.gaps[j, i] = recursion.gap(at_i, taken[i, 0], at_m, taken[m, 0])
+                steps.gaps[j, i] = recursion.gap(keys[i], taken[i, 0] - start[i], keys[m], taken[m, 0] - start[m])
             _store(dd.divide(gap, (t, 0.0)), below, i)
             _store(_exp(_pair(below, i)), weight, i)
             if i != m:
@@ -65,10 +66,10 @@ def _store(pair, table, i):
 
 
 @strict
-def _first(keys, taken):
+def _first(keys, top, taken):
     m = 0
     for i in range(keys.shape[0]):
-        if keys[i] + taken[i, 0] > keys[m] + taken[m, 0]:
+        if (keys[i] - top) + taken[i, 0] > (keys[m] - top) + taken[m, 0]:
             m = i
     return m
 

@@ -34,7 +34,7 @@ class Steps(NamedTuple):
 
     weights: np.ndarray  # (k, M), 0 at a head; two rows, in turn, where nobody reads it
     record: np.ndarray  # (k, COLUMNS)
-    gaps: np.ndarray  # (k, M), how far alpha, less t log u, lies below the largest, or (0, M) where nobody reads it
+    gaps: np.ndarray  # (k, M), how far alpha, less its start, lies below the largest, or (0, M) where nobody reads it
 
 
 @exact
@@ -170,10 +170,10 @@ def _multiply(weights, row, following, size, to_p, s, result):
 
 
 @exact
-def _first(keys, taken, alpha):
-    """Index of the first item; alpha is left behind."""
+def _first(keys, top, taken, alpha):
+    """Index of the first item; alpha, from the top key, is left behind."""
     for i in range(keys.shape[0]):
-        alpha[i] = keys[i] + taken[i]
+        alpha[i] = (keys[i] - top) + taken[i]
     top = largest(alpha)
     m = 0
     while alpha[m] != top:
@@ -214,22 +214,24 @@ def _take(weights, to_p, taken, result):
 
 
 @exact
-def forward(keys, many, active, bar, k, t, unit, rough, tolerance, promise, steps, result, space):
-    """Run k steps on the keys (M,): the `active` ones, then those of nodes, t log u above the bar.
+def forward(keys, start, many, active, k, t, unit, rough, tolerance, promise, steps, result, space):
+    """Run k steps on the keys (M,), those of the `active` items, then those of nodes, with `start` added to them.
 
     Fills the steps and adds all p to result (M,). Returns TRUNCATED as soon as an entry at a node over t is above the
     `tolerance`, beyond which the nodes do not stand for the passive items; INEXACT if rounding errors, in multiples of
     `unit`, and the relative error `rough` of how many items a node stands for may have grown beyond `promise` (0: they
     cannot); or FINE.
     """
-    size = keys.shape[0]
+    size, top_key = keys.shape[0], largest(keys)
     s = sharpness(t)
-    taken = scratch.zeros(space, size)
+    taken = scratch.numbers(space, size)
+    for i in range(size):
+        taken[i] = start[i]
     errors = scratch.zeros(space, 2 * size if promise > 0.0 else 0)
     error = errors.reshape(2, errors.shape[0] // 2)
     for j in range(k):
         weights, record = steps.weights[min(j, steps.weights.shape[0] - 1)], steps.record[j]
-        m = _first(keys, taken, weights)
+        m = _first(keys, top_key, taken, weights)
         origin, lift = 0.0, 1.0
         total = _weigh(keys, taken, many, m, s, origin, weights)
         if (
@@ -257,9 +259,8 @@ def forward(keys, many, active, bar, k, t, unit, rough, tolerance, promise, step
         if promise > 0.0:
             _grow(keys, taken, weights, record, m, active, s, log_left, unit, rough * mass, error)
         if steps.gaps.shape[0] > 0:
-            at_m = keys[m] if m < active else bar
             for i in range(size):
-                steps.gaps[j, i] = gap(keys[i] if i < active else bar, taken[i], at_m, taken[m])
+                steps.gaps[j, i] = gap(keys[i], taken[i] - start[i], keys[m], taken[m] - start[m])
         _take(weights, record[TO_P], taken, result)
         if leads:
             result[m] += head

@@ -29,15 +29,19 @@ class Solved(NamedTuple):
 
 @exact
 def items(row, t, parts, space):
-    """Keys (M,) of the recursion, and how many items each stands for."""
+    """Keys (M,) of the recursion, how far below them it starts, and how many items each stands for.
+
+    A node starts t log u below the bar: added to a large bar, that would lose its digits.
+    """
     active, length = parts.index.shape[0], parts.moments.shape[0]
     keys, many = scratch.numbers(space, active + length), scratch.numbers(space, active + length)
+    start = scratch.zeros(space, active + length)
     for i in range(active):
         keys[i], many[i] = row[parts.index[i]], 1.0
     for q in range(length):
-        keys[active + q] = parts.bar + t * interpolation.logarithms(length)[q]
+        keys[active + q], start[active + q] = parts.bar, t * interpolation.logarithms(length)[q]
     interpolation.at_nodes(parts.moments, many[active:])
-    return keys, many
+    return keys, start, many
 
 
 @exact
@@ -67,7 +71,7 @@ def solve(row, k, t, parts, keep, keep_gaps, state, space):
     rough, unit, promise = 1e-14 if careful(row, t) else 1e-6, recursion.UNIT, -1.0
     multiply = t >= COLD and not keep_gaps
     while True:
-        keys, many = items(row, t, parts, space)
+        keys, start, many = items(row, t, parts, space)
         active, length = parts.index.shape[0], parts.moments.shape[0]
         room = _reserve(state, k, parts, many, keep, keep_gaps, space)
         steps = recursion.steps_in(room, k, keys.shape[0], keep, keep_gaps)
@@ -77,14 +81,14 @@ def solve(row, k, t, parts, keep, keep_gaps, state, space):
         else:
             promise = _promise(row, t, largest(keys)) if promise < 0.0 else promise
             status = recursion.forward(
-                keys, many, active, parts.bar, k, t, unit, rough, most, promise, steps, result, space
+                keys, start, many, active, k, t, unit, rough, most, promise, steps, result, space
             )
         if status == FINE and unit > 0.0:
             return Solved(NODES if length > 0 else ALL, parts, many, steps, result)
         if status == FINE:  # but for rounding errors
             for i in range(result.shape[0]):
                 result[i] = 0.0
-            precise.forward(keys, many, active, parts.bar, k, t, steps, result)
+            precise.forward(keys, start, many, active, k, t, steps, result)
             return Solved(PRECISE, parts, many, steps, result)
         if status == INEXACT and multiply:
             multiply = False

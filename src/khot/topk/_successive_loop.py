@@ -57,7 +57,7 @@ class Solved(NamedTuple):
         if self.precise:
             yield from reversed(list(self.run(steps)))
             return
-        states = [torch.zeros_like(self.items.keys)]
+        states = [self.items.start]
         for now in self.run(steps - 1):
             states.append(states[-1] + now.log_left)
         for taken in reversed(states[:steps]):
@@ -90,7 +90,7 @@ def _split(rows: Rows, active: int | None) -> Split:
 
 
 def _run(items: Split, steps: int) -> Iterator[Step]:
-    taken = torch.zeros_like(items.keys)
+    taken = items.start
     for _ in range(steps):
         now = step(items, taken)
         taken = taken + now.log_left
@@ -99,10 +99,10 @@ def _run(items: Split, steps: int) -> Iterator[Step]:
 
 def _trusted(rows: Rows, items: Split, steps: int, precise: bool) -> Tensor:
     """Rows (rows,) whose nodes stand for their passive items, and whose errors keep the promise, where there is one."""
-    taken = torch.zeros_like(items.keys)
-    bound, doubtful = _ErrorBound(taken, taken), _may_lose_digits(rows)
+    taken, zero = items.start, torch.zeros_like(items.keys)
+    bound, doubtful = _ErrorBound(zero, zero), _may_lose_digits(rows)
     sound = torch.ones_like(doubtful)
-    entries = taken[:, items.active :]
+    entries = zero[:, items.active :]
     for j, now in enumerate(_run(items, steps)):
         alive = (j < rows.k).unsqueeze(-1)
         entries = entries + now.p[:, items.active :] * alive

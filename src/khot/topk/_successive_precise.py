@@ -14,7 +14,7 @@ from khot.topk._successive_step import Step
 
 def run(items: Split, steps: int) -> Iterator[Step]:
     """The steps, computed in pairs of float64 numbers and rounded to one."""
-    taken = dd.pair(torch.zeros_like(items.keys))
+    taken = dd.pair(items.start)
     for _ in range(steps):
         p, below, head, log_others, log_left, gap = _step(items, taken)
         taken = dd.add(taken, log_left)
@@ -23,8 +23,8 @@ def run(items: Split, steps: int) -> Iterator[Step]:
 
 def _step(items: Split, taken: Pair) -> tuple[Pair, Pair, Tensor, Pair, Pair, Tensor]:
     """The members of a `Step`, as pairs."""
-    keys, present, many, unmoved = items.keys, items.present, dd.pair(items.many), items.unmoved
-    pivot = (keys + taken.hi).masked_fill(~present, -torch.inf).argmax(-1, keepdim=True)
+    keys, present, many = items.keys, items.present, dd.pair(items.many)
+    pivot = items.pivot(taken.hi)
     change = dd.subtract(taken, taken.map(lambda part: part.gather(-1, pivot)))
     gap = dd.add(dd.two_sum(keys, -keys.gather(-1, pivot)), change)
     below = dd.divide(gap, dd.pair(items.temperature.unsqueeze(-1).expand_as(keys)))
@@ -40,7 +40,8 @@ def _step(items: Split, taken: Pair) -> tuple[Pair, Pair, Tensor, Pair, Pair, Te
     log_all = dd.log(dd.add(dd.exp(log_others), ones.map(lambda part: part[..., :1])))
     log_head = dd.subtract(log_others, log_all)
     log_left = Pair(torch.where(head, log_head.hi, log_rest.hi), torch.where(head, log_head.lo, log_rest.lo))
-    return p, below, head, log_others, log_left, (unmoved - unmoved.gather(-1, pivot)) + change.hi
+    apart, since = (x - x.gather(-1, pivot) for x in (keys, taken.hi - items.start))
+    return p, below, head, log_others, log_left, apart + since
 
 
 def _log_sum_exp(x: Pair, many: Pair) -> Pair:

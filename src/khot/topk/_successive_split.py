@@ -22,7 +22,8 @@ ROUGH = 1e-14  # relative error of how many items a node stands for
 class Split:
     """Rows with their items told apart."""
 
-    keys: Tensor  # (rows, M), those of nodes included
+    keys: Tensor  # (rows, M), those of nodes are the threshold
+    start: Tensor  # (rows, M), what is added to the keys at the start: t log u for nodes, else 0
     present: Tensor  # (rows, M) bool
     many: Tensor  # (rows, M), how many items each stands for
     index: Tensor  # (rows, active)
@@ -35,11 +36,10 @@ class Split:
         """How many items of the recursion are not nodes."""
         return self.index.shape[-1]
 
-    @property
-    def unmoved(self) -> Tensor:
-        """The keys (rows, M) less the part t log u of a node that depends on the temperature."""
-        nodes_at = self.threshold.expand(-1, self.keys.shape[-1] - self.active)
-        return torch.cat([self.keys[:, : self.active], nodes_at], -1)
+    def pivot(self, taken: Tensor) -> Tensor:
+        """The items (rows, 1) with the largest keys + taken, measured from the largest key, which keeps the digits."""
+        keys = self.keys.masked_fill(~self.present, -torch.inf)
+        return ((keys - keys.amax(-1, keepdim=True)) + taken).argmax(-1, keepdim=True)
 
     def spread(self, values: Tensor) -> Tensor:
         """From values of the M items to those of all n."""
@@ -64,7 +64,7 @@ def everything(keys: Tensor, present: Tensor, temperature: Tensor) -> Split:
     """All items active."""
     index = torch.arange(keys.shape[-1], device=keys.device).expand_as(keys)
     zero = torch.zeros_like(keys)
-    return Split(keys, present, torch.ones_like(keys), index, zero[:, :1], zero, temperature)
+    return Split(keys, zero, present, torch.ones_like(keys), index, zero[:, :1], zero, temperature)
 
 
 def largest_active(keys: Tensor, present: Tensor, temperature: Tensor, count: int) -> Split:
@@ -75,12 +75,13 @@ def largest_active(keys: Tensor, present: Tensor, temperature: Tensor, count: in
     sharpness = temperature.reciprocal().clamp_max(1e300).unsqueeze(-1)
     u = ((keys - threshold) * sharpness).clamp(-1e300, 0).exp().masked_fill(~present, 0).scatter(-1, index, 0)
     at = torch.from_numpy(nodes.nodes(LENGTH)).to(keys)
-    node_keys = threshold + temperature.unsqueeze(-1) * at.log()
+    below = temperature.unsqueeze(-1) * at.log()
     many = torch.cat([torch.ones_like(values), _at_nodes(_moments(u, u))], -1)
     values = values.masked_fill(~here, 0)
     return Split(
-        torch.cat([values, node_keys], -1),
-        torch.cat([here, torch.ones_like(node_keys, dtype=torch.bool)], -1),
+        torch.cat([values, threshold.expand_as(below)], -1),
+        torch.cat([torch.zeros_like(values), below], -1),
+        torch.cat([here, torch.ones_like(below, dtype=torch.bool)], -1),
         many,
         index,
         threshold,

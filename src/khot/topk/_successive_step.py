@@ -18,7 +18,7 @@ class Step(NamedTuple):
     head: Tensor  # (rows, M) bool
     log_others: Tensor  # (rows, 1), log of the total weight of all but the head, the head's weight being 1
     log_left: Tensor  # (rows, M), log(1 - p)
-    gap: Tensor  # (rows, M), how far alpha, less the part of nodes that depends on the temperature, lies below
+    gap: Tensor  # (rows, M), how far alpha, less its start, lies below
 
     @property
     def left(self) -> Tensor:
@@ -32,11 +32,11 @@ class Step(NamedTuple):
 
 
 def step(items: Split, taken: Tensor) -> Step:
-    """The softmax of alpha = keys + taken, `taken` being the sum of log(1 - p) over the earlier steps."""
+    """The softmax of alpha = keys + taken, `taken` being the start and the sum of log(1 - p) over the earlier steps."""
     keys, present, temperature = items.keys, items.present, items.temperature.unsqueeze(-1)
-    pivot = (keys + taken).masked_fill(~present, ABSENT).argmax(-1, keepdim=True)
-    change, unmoved = taken - taken.gather(-1, pivot), items.unmoved
-    below = (((keys - keys.gather(-1, pivot)) + change) / temperature).clamp(FLOOR, -FLOOR)
+    pivot = items.pivot(taken)
+    apart, change, since = (x - x.gather(-1, pivot) for x in (keys, taken, taken - items.start))
+    below = ((apart + change) / temperature).clamp(FLOOR, -FLOOR)
     below = below.masked_fill(~present, ABSENT)
     below = (below - below.amax(-1, keepdim=True)).clamp_min(FLOOR)
     weight = below.exp()
@@ -49,7 +49,7 @@ def step(items: Split, taken: Tensor) -> Step:
     others = (items.many * (below - second).exp()).masked_fill(head, 0).sum(-1, keepdim=True)
     log_others = (second + others.log()).clamp_min(FLOOR)
     log_left = torch.where(head, log_others - log_others.exp().log1p(), torch.log1p(-p.clamp_max(0.5)))
-    return Step(p, below, head, log_others, log_left, (unmoved - unmoved.gather(-1, pivot)) + change)
+    return Step(p, below, head, log_others, log_left, apart + since)
 
 
 def reverse_step(items: Split, step: Step, grad_p: Tensor, grad_alpha: Tensor) -> tuple[Tensor, Tensor]:
