@@ -24,25 +24,29 @@ def seeded(seed: int = 3) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def noises(samples: int, count: int) -> list[np.ndarray]:
-    """What the loss draws, one after the other, from the same seed."""
-    generator = seeded()
-    return [khot.gumbel_keys(torch.zeros(samples, *SHAPE).double(), generator).numpy() for _ in range(count)]
+def noise_of(samples: int, generator: torch.Generator) -> np.ndarray:
+    return khot.gumbel_keys(torch.zeros(samples, *SHAPE).double(), generator).numpy()
+
+
+def drawn(logits: np.ndarray, k: int, samples: int, sign: int, generator: torch.Generator) -> np.ndarray:
+    """The neighbours (samples, n, k) that the loss draws from the same seed."""
+    if k == 1 and sign == 1:
+        weights = torch.from_numpy(logits).softmax(-1)
+        return torch.multinomial(weights, samples, replacement=True, generator=generator).T[..., None].numpy()
+    return np.argsort(-(logits + sign * noise_of(samples, generator)), axis=-1)[..., :k]
 
 
 def slow_loss(logits, points, k, temperature, bias, samples, both=True, sign=1, likely=lambda square: -square):
     """Algorithm and equation of the paper, a point and a neighbour at a time."""
-    target_noise, *relaxed_noise = noises(samples, 2 if both else 1)
+    generator = seeded()
+    sequences = drawn(logits, k, samples, sign, generator)
+    relaxed_noise = noise_of(samples, generator) if both else np.zeros((samples, *SHAPE))
     n, total = len(points), 0.0
     for s in range(samples):
         for i in range(n):
             others = [j for j in range(n) if j != i]
-            keys = {j: float(logits[i, j]) + sign * target_noise[s, i, j] for j in others}
-            sequence = sorted(others, key=lambda j: -keys[j])[:k]
-            alpha = {j: likely(sum((points[i] - points[j]) ** 2)) for j in others}
-            if both:
-                alpha = {j: value + sign * relaxed_noise[0][s, i, j] for j, value in alpha.items()}
-            for place, neighbor in enumerate(sequence):
+            alpha = {j: likely(sum((points[i] - points[j]) ** 2)) + sign * relaxed_noise[s, i, j] for j in others}
+            for place, neighbor in enumerate(sequences[s, i]):
                 top = max(alpha.values())
                 weights = {j: math.exp((value - top) / temperature) for j, value in alpha.items()}
                 share = {j: weight / sum(weights.values()) for j, weight in weights.items()}
@@ -70,6 +74,26 @@ def test_subset_loss_with_the_student_density(degrees):
     loss = subset_sne_loss(logits, points, 2, 0.5, alpha=degrees, generator=seeded())
     expected = slow_loss(logits.numpy(), points.numpy(), 2, 0.5, 1e-8, 1, likely=likely)
     assert loss.item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_single_neighbour_follows_the_softmax():
+    """The mean over many draws is the cross-entropy of the two softmaxes, within four standard errors."""
+    logits, points = problem()
+    options = {"temperature": 1.0, "bias": 0.0, "noise": "input"}
+    generator = seeded()
+    losses = torch.stack(
+        [subset_sne_loss(logits, points, samples=50, generator=generator, **options) for _ in range(400)]
+    )
+    likely = (-torch.cdist(points, points).square()).fill_diagonal_(-math.inf).log_softmax(1).fill_diagonal_(0)
+    expected = -(logits.softmax(1) * likely).sum(1).mean()
+    assert abs(losses.mean() - expected) < 4 * losses.std() / 20
+
+
+def test_a_row_without_neighbours():
+    logits, points = problem()
+    logits[3] = -math.inf
+    with pytest.raises(InvalidValueError, match="a row has none"):
+        subset_sne_loss(logits, points)
 
 
 def test_reversed_noise():

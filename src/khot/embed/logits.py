@@ -10,6 +10,7 @@ from khot.distances import squared_distances
 from khot.errors import InvalidValueError
 
 _STEPS = 100  # of the search, far more than it takes
+_TOLERANCE = 1e-5  # of the logarithm of the perplexity
 _LARGEST = 50.0  # logarithm of a precision
 _LONGEST = 2.0  # step of such a logarithm
 _FLAT = 1e-10  # slope that leads nowhere
@@ -53,8 +54,9 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
 
     Notes
     -----
-    The perplexity is exact to about 1e-5, by Newton steps inside a shrinking bracket for all rows at once. A row with
-    more equally near neighbours than the perplexity gets weights on these alone, and its perplexity is their number.
+    The perplexity is right to a relative 1e-5, by Newton steps inside a shrinking bracket for all rows at once. A row
+    with more equally near neighbours than the perplexity gets weights on these alone, and its perplexity is their
+    number.
     """
     rows = points("rows", rows).detach()
     distances = squared_distances(rows, rows).clamp_min(0)
@@ -94,16 +96,14 @@ def _calibrated(distances: Tensor, itself: Tensor, perplexity: float) -> Tensor:
     distances = distances - distances.masked_fill(itself, torch.inf).amin(1, keepdim=True)
     typical = distances.masked_fill(itself, 0).mean(1, keepdim=True)
     distances = distances / torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
-    precisions = _precisions(distances.float(), typical.new_zeros(len(typical)).float(), perplexity, 1e-3)
-    if distances.device.type != "mps":  # which has no float64
-        precisions = _precisions(distances.double(), precisions.double(), perplexity, 1e-8)
-    scaled = distances * precisions.exp().to(distances.dtype)[:, None]
+    precisions = _precisions(distances.float(), perplexity).to(distances.dtype)
+    scaled = distances * precisions.exp()[:, None]
     return (-scaled).masked_fill(itself, -torch.inf)
 
 
-def _precisions(distances: Tensor, at: Tensor, perplexity: float, tolerance: float) -> Tensor:
-    """Logarithms (n,) of the precisions at which neighbours have the perplexity to a relative tolerance; `at` first."""
-    squares = distances.square()
+def _precisions(distances: Tensor, perplexity: float) -> Tensor:
+    """Logarithms (n,) of the precisions at which neighbours have the perplexity."""
+    squares, at = distances.square(), distances.new_zeros(len(distances))
     low, high = torch.full_like(at, -_LARGEST), torch.full_like(at, _LARGEST)
     for _ in range(_STEPS):
         weights = (distances * -at.exp()[:, None]).exp_().fill_diagonal_(0)
@@ -111,7 +111,7 @@ def _precisions(distances: Tensor, at: Tensor, perplexity: float, tolerance: flo
         mean, square = mean / total * at.exp(), square / total * at.exp().square()
         slope = square - mean.square()
         excess = total.log() + mean - math.log(perplexity)  # of the entropy, which falls with the precision
-        done = (excess.abs() <= tolerance) | (at > _LARGEST - 1)
+        done = (excess.abs() <= _TOLERANCE) | (at > _LARGEST - 1)
         if bool(done.all()):
             break
         low, high = torch.where(excess > 0, at, low), torch.where(excess > 0, high, at)

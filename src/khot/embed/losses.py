@@ -88,12 +88,13 @@ def subset_sne_loss(
     _check_neighbors(k, len(embeddings))
     _checks.choice("noise", noise, NOISES)
     shape = (_checks.whole_number("samples", samples, least=1), *logits.shape)
-    chosen = _keys(logits.detach(), shape, generator, reversed_noise).topk(k).indices
-    relaxed = embedding_logits(embeddings, None if alpha is None else _checks.positive("alpha", alpha))
-    keys = relaxed.expand(shape) if noise == "input" else _keys(relaxed, shape, generator, reversed_noise)
+    chosen = _drawn(logits.detach(), shape, k, generator, reversed_noise)
+    keys = embedding_logits(embeddings, None if alpha is None else _checks.positive("alpha", alpha))
+    if noise == "both":
+        keys = _keys(keys, shape, generator, reversed_noise)
     if _checks.not_negative("bias", bias) == 0:
         return _without_bias(keys, k, _checks.positive("temperature", temperature), chosen)
-    entries = successive_softmax_at(keys, k, temperature, chosen)
+    entries = successive_softmax_at(keys.expand(shape), k, temperature, chosen)
     weights = torch.exp(-torch.arange(k, dtype=entries.dtype, device=entries.device))
     return -((entries + bias).log() @ weights).mean()
 
@@ -148,6 +149,15 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     return torch.special.xlogy(pairs, pairs).sum() - (pairs * likely.clone().fill_diagonal_(0)).sum() + total
 
 
+def _drawn(
+    logits: Tensor, shape: tuple[int, ...], k: int, generator: torch.Generator | None, reversed_noise: bool
+) -> Tensor:
+    """The neighbours (samples, n, k) of every row. A single one needs no keys: its law is the softmax."""
+    if k > 1 or reversed_noise:
+        return _keys(logits, shape, generator, reversed_noise).topk(k).indices
+    return torch.multinomial(logits.softmax(-1), shape[0], replacement=True, generator=generator).T[..., None]
+
+
 def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | None, reversed_noise: bool) -> Tensor:
     if not reversed_noise:
         return perturbed(logits, shape, generator, centred=True)
@@ -156,10 +166,11 @@ def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | N
 
 
 def _without_bias(keys: Tensor, k: int, temperature: float, chosen: Tensor) -> Tensor:
-    """The loss of one neighbour from the logarithms, which do not underflow."""
+    """The loss of one neighbour from the logarithms, which do not underflow; keys may be the same for all samples."""
     if k > 1:
         raise InvalidValueError(f"bias can be 0 for k = 1 alone, but got k = {k}: pass a small bias such as 1e-8")
-    return -(keys / temperature).log_softmax(-1).gather(-1, chosen).mean()
+    likely = (keys / temperature).log_softmax(-1)
+    return -likely.gather(-1, chosen if keys.ndim == 3 else chosen.squeeze(-1).T).mean()
 
 
 def _check_pairs(logits: Tensor, rows: int) -> None:
@@ -170,6 +181,8 @@ def _check_pairs(logits: Tensor, rows: int) -> None:
         )
     if _checks.holds(logits.diagonal() > -math.inf):
         raise InvalidValueError("logits must be -inf on the diagonal, as no row is its own neighbour: fill it in")
+    if _checks.holds(logits.amax(1) == -math.inf):
+        raise InvalidValueError("logits must be above -inf for a neighbour of each row, but a row has none: drop it")
 
 
 def _check_neighbors(k: int, rows: int) -> None:
