@@ -9,6 +9,7 @@ from khot import _checks
 from khot.distances import squared_distances
 from khot.errors import InvalidValueError
 
+_ROWS = 256  # that are calibrated together: their weights then stay in the cache
 _STEPS = 100  # of the search, far more than it takes
 _TOLERANCE = 1e-5  # of the logarithm of the perplexity
 _LARGEST = 50.0  # logarithm of a precision
@@ -93,20 +94,26 @@ def points(name: str, value: Tensor) -> Tensor:
 
 
 def _calibrated(distances: Tensor, itself: Tensor, perplexity: float) -> Tensor:
-    distances = distances - distances.masked_fill(itself, torch.inf).amin(1, keepdim=True)
-    typical = distances.masked_fill(itself, 0).mean(1, keepdim=True)
-    distances = distances / torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
-    precisions = _precisions(distances.float(), perplexity).to(distances.dtype)
-    scaled = distances * precisions.exp()[:, None]
-    return (-scaled).masked_fill(itself, -torch.inf)
+    apart = distances.masked_fill(itself, torch.inf)
+    apart = apart - apart.amin(1, keepdim=True)
+    typical = apart.masked_fill(itself, 0).mean(1, keepdim=True)
+    apart = apart / torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
+    found = [apart.new_zeros(1, dtype=torch.float32)]
+    for part in apart.float().split(_ROWS):
+        found.append(_precisions(part, found[-1].median().expand(len(part)), perplexity))
+    return -apart * torch.cat(found[1:]).to(apart.dtype).exp()[:, None]
 
 
-def _precisions(distances: Tensor, perplexity: float) -> Tensor:
-    """Logarithms (n,) of the precisions at which neighbours have the perplexity."""
-    squares, at = distances.square(), distances.new_zeros(len(distances))
+def _precisions(apart: Tensor, at: Tensor, perplexity: float) -> Tensor:
+    """Logarithms (n,) of the precisions at which neighbours have the perplexity, sought from `at`.
+
+    `apart` (n, m) are the distances less the smallest, inf for a row itself.
+    """
+    distances = apart.nan_to_num(posinf=0)
+    squares = distances.square()
     low, high = torch.full_like(at, -_LARGEST), torch.full_like(at, _LARGEST)
     for _ in range(_STEPS):
-        weights = (distances * -at.exp()[:, None]).exp_().fill_diagonal_(0)
+        weights = (apart * -at.exp()[:, None]).exp_()
         total, mean, square = (_row_sums(weights, part) for part in (None, distances, squares))
         mean, square = mean / total * at.exp(), square / total * at.exp().square()
         slope = square - mean.square()
