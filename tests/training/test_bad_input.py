@@ -23,10 +23,12 @@ MONITORED = Settings(epochs=1, batch_size=25, monitor="error")
         ({"loss": "mse"}, InvalidTypeError, r"loss must be a function of \(module, batch, step\), but got 'mse'"),
         ({"data": [1.0, 2.0]}, InvalidTypeError, "data must be a tensor or array.*got float as part 0"),
         ({"data": None}, InvalidTypeError, "data must be a tensor or array.*got NoneType"),
+        ({"data": ()}, InvalidValueError, "data must have a tensor or array"),
+        ({"data": np.array([["a"]] * 9)}, InvalidTypeError, "part 0 has dtype <U1"),
+        ({"data": {"x": np.array([[None]] * 9)}}, InvalidTypeError, "part x has dtype object"),
         ({"data": {"x": torch.zeros(())}}, InvalidValueError, "data must consist of rows, but part x"),
         ({"data": (torch.zeros(30), np.zeros(31))}, InvalidValueError, "as many rows.*'0': 30, '1': 31"),
         ({"data": torch.zeros(20, 5)}, InvalidValueError, "batch_size must be at most .* 20, but got 25"),
-        ({"data": ()}, InvalidValueError, "data"),
         ({"settings": {"epochs": 3}}, InvalidTypeError, "settings must be a khot.training.settings.Settings"),
         ({"validate": error_rate}, InvalidValueError, "validate and settings.monitor belong together"),
         ({"settings": MONITORED}, InvalidValueError, "validate and settings.monitor belong together"),
@@ -43,6 +45,11 @@ def test_arguments(tmp_path: Path, change: dict, error: type, message: str):
     with pytest.raises(error, match=message):
         fit(**{**GOOD, **change}, folder=tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_loss_without_a_gradient(tmp_path: Path):
+    with pytest.raises(InvalidValueError, match="one without a gradient"):
+        fit(**GOOD | {"loss": lambda module, batch, step: torch.zeros(())}, folder=tmp_path / "run")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without it")

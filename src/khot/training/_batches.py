@@ -36,10 +36,16 @@ def count_rows(data: Any) -> int:
                 "data must be a tensor or array (a sparse one in CSR form), or a tuple, list or dict of such, "
                 f"but got {type(part).__name__} as part {name}: convert it with torch.as_tensor"
             )
+        if isinstance(part, np.ndarray) and part.dtype.kind not in "biufc":
+            raise InvalidTypeError(
+                f"data must be numbers, but part {name} has dtype {part.dtype}: convert it with astype"
+            )
         if part.ndim == 0:
             raise InvalidValueError(f"data must consist of rows, but part {name} has shape (): add an axis in front")
         lengths[name] = part.shape[0]
-    if len(set(lengths.values())) != 1:
+    if not lengths:
+        raise InvalidValueError("data must have a tensor or array, but got none: pass one")
+    if len(set(lengths.values())) > 1:
         raise InvalidValueError(f"all parts of data must have as many rows, but got {lengths}: cut them to one length")
     return next(iter(lengths.values()))
 

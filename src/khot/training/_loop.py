@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from khot.errors import DivergedError, InvalidTypeError
+from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
 from khot.training import _checkpoints
 from khot.training._batches import Batches
 from khot.training._clock import Clock
@@ -97,6 +97,11 @@ def _scalar(loss: Any) -> Tensor:
     if not isinstance(loss, Tensor) or loss.ndim:
         got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise InvalidTypeError(f"the loss must return a tensor of shape (), but got {got}: take its mean")
+    if not loss.requires_grad:
+        raise InvalidValueError(
+            "the loss must depend on the parameters of the module, but got one without a gradient: "
+            "use the module's output, without detach() or no_grad()"
+        )
     return loss
 
 
