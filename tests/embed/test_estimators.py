@@ -244,6 +244,7 @@ def test_bad_input_of_fit(kind, options, rows, message):
         ({"bias": 0, "n_neighbors": 2}, "bias can be 0 for one neighbour alone"),
         ({"noise": "output"}, "one of both, input"),
         ({"alpha": -1.0}, "alpha must be positive"),
+        ({"alpha": "none"}, "alpha must be one of auto"),
         ({"learning_rate": "slow"}, "learning_rate must be one of cycle"),
         ({"samples": 0}, "samples must be at least 1"),
     ],
@@ -260,6 +261,13 @@ def test_a_training_that_diverges(kind):
     with pytest.raises(DivergedError, match="try a smaller learning_rate"):
         fitted.set_params(learning_rate=1e36).fit(X)
     assert np.array_equal(fitted.transform(X), before)  # still what it was
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(("dimensions", "degrees"), [(1, 1.0), (2, 1.0), (4, 3.0)])
+def test_degrees_of_freedom_by_the_dimensions(kind, dimensions, degrees):
+    options = {"n_components": dimensions, "encoder": tiny(dimensions)}
+    assert np.array_equal(*(quick(kind, alpha=a, **options).fit(X).transform(X) for a in ("auto", degrees)))
 
 
 def test_bad_input_of_parametric_tsne():

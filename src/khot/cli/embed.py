@@ -84,6 +84,7 @@ def fit(
     table, colours = read_labelled(rows, labels)
     options = {
         "perplexity": perplexity,
+        "alpha": "auto",
         "scale": scale,
         "encoder": encoder,
         "pretrain": pretrain,

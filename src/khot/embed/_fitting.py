@@ -41,6 +41,14 @@ def check_perplexity(perplexity: Any, batch: int) -> None:
         )
 
 
+def degrees(alpha: Any, dimensions: int) -> float:
+    """Degrees of freedom of a Student-t density; "auto" is one less than the dimensions, which fills their room."""
+    if isinstance(alpha, str):
+        _checks.choice("alpha", alpha, ("auto",))
+        return float(max(1, dimensions - 1))
+    return _checks.positive("alpha", alpha)
+
+
 def _rate(rate: Any, steps: int) -> Any:
     """The learning rate or schedule; that of "cycle" for so many steps."""
     if not isinstance(rate, str):

@@ -5,9 +5,8 @@ from typing import Any
 
 from torch import nn
 
-from khot import _checks
 from khot.embed._base import Embedding
-from khot.embed._fitting import check_perplexity
+from khot.embed._fitting import check_perplexity, degrees
 from khot.embed._training import StudentObjective
 
 
@@ -24,8 +23,8 @@ class ParametricTSNE(Embedding):
         Dimensions of the embedding.
     perplexity : float
         In a way the number of neighbours that count; at most the rows of a batch less one.
-    alpha : float
-        Degrees of freedom of the Student-t distribution; ``n_components - 1`` is the other usual choice.
+    alpha : float or "auto"
+        Degrees of freedom of the Student-t distribution; "auto" is ``n_components - 1``, but at least 1.
     scale : {"auto", "raw"}
         "auto": rows enter the encoder minus their mean, divided by their spread, one number for all columns; "raw": as
         they are, which suits pixels between 0 and 1. Which rows are neighbours does not depend on it.
@@ -59,7 +58,7 @@ class ParametricTSNE(Embedding):
         n_components: int = 2,
         *,
         perplexity: float = 30.0,
-        alpha: float = 1.0,
+        alpha: float | str = 1.0,
         scale: str = "auto",
         encoder: str | nn.Module = "small",
         pretrain: bool = True,
@@ -95,7 +94,7 @@ class ParametricTSNE(Embedding):
 
     def _check(self, batch: int) -> None:
         check_perplexity(self.perplexity, batch)
-        _checks.positive("alpha", self.alpha)
+        degrees(self.alpha, self.n_components)
 
     def _objective(self) -> StudentObjective:
-        return StudentObjective(self.perplexity, self.alpha)
+        return StudentObjective(self.perplexity, degrees(self.alpha, self.n_components))

@@ -7,7 +7,7 @@ from torch import nn
 
 from khot import _checks
 from khot.embed._base import Embedding
-from khot.embed._fitting import check_perplexity
+from khot.embed._fitting import check_perplexity, degrees
 from khot.embed._training import SubsetObjective
 from khot.embed.losses import NOISES
 from khot.errors import InvalidValueError
@@ -15,7 +15,7 @@ from khot.errors import InvalidValueError
 TUNED: dict[str, Any] = {
     "temperature": 1.0,
     "perplexity": 10.0,
-    "alpha": 1.0,
+    "alpha": "auto",
     "bias": 0.0,
     "noise": "input",
     "samples": 4,
@@ -52,9 +52,9 @@ class SubsetSNE(Embedding):
         neighbours alike.
     perplexity : float
         With scale="auto", in a way the number of neighbours that count.
-    alpha : float, optional
+    alpha : float or "auto", optional
         Degrees of freedom of the Student-t density that measures the embedding, as in `ParametricTSNE`; by default
-        squared distances do, the paper's choice. 1 suits maps, which have little room.
+        squared distances do, the paper's choice.
     encoder : {"small", "large"} or nn.Module
         From float32 rows (b, d) to (b, n_components). The names are the paper's networks: sigmoid layers of 150, 150
         and 500, or of 500, 500 and 2,000, and a linear one. `fit` trains a copy of a module.
@@ -125,7 +125,7 @@ class SubsetSNE(Embedding):
         temperature: Any = 0.1,
         scale: str = "auto",
         perplexity: float = 30.0,
-        alpha: float | None = None,
+        alpha: float | str | None = None,
         encoder: str | nn.Module = "small",
         pretrain: bool = True,
         pretrain_epochs: int = 10,
@@ -179,10 +179,11 @@ class SubsetSNE(Embedding):
                 f"bias can be 0 for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass 1e-8, say"
             )
         if self.alpha is not None:
-            _checks.positive("alpha", self.alpha)
+            degrees(self.alpha, self.n_components)
         _checks.choice("noise", self.noise, NOISES)
         _checks.whole_number("samples", self.samples, least=1)
 
     def _objective(self) -> SubsetObjective:
         perplexity = self.perplexity if self.scale == "auto" else None
-        return SubsetObjective(self.n_neighbors, perplexity, self.alpha, self.bias, self.noise, self.samples)
+        alpha = None if self.alpha is None else degrees(self.alpha, self.n_components)
+        return SubsetObjective(self.n_neighbors, perplexity, alpha, self.bias, self.noise, self.samples)

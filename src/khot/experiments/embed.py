@@ -68,7 +68,7 @@ PLANS = {
     ("full", "mnist"): Plan("large"),
     ("full", "20newsgroups"): Plan("small", splits=5, test_rows=1242, drawn=15_000),
 }
-SHARED = {name: TUNED[name] for name in ("perplexity", "learning_rate")}  # with t-SNE, see embed_ablation
+SHARED = {name: TUNED[name] for name in ("perplexity", "alpha", "learning_rate")}  # with t-SNE, see embed_ablation
 
 
 @dataclass(frozen=True)

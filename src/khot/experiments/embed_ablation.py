@@ -33,7 +33,7 @@ CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those befo
         (f"{TUNED['samples']} draws of the noise", {"samples": TUNED["samples"]}),
     ],
     "tsne": [
-        ("perplexity 30, rows as they are", {"scale": "raw", "perplexity": 30.0}),
+        ("perplexity 30, rows as they are", {"scale": "raw", "perplexity": 30.0, "alpha": TUNED["alpha"]}),
         (f"perplexity {TUNED['perplexity']:g}, centred rows", _PERPLEXITY),
         _CYCLE,
     ],
