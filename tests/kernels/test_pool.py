@@ -80,6 +80,25 @@ def test_an_error_comes_after_the_others_stopped(by_caller: bool):
     test_each_item_is_done_once(2, 1000)
 
 
+def test_helpers_that_are_lost_to_control_c_are_replaced(monkeypatch: pytest.MonkeyPatch):
+    torch.set_num_threads(2)
+    names: set[str] = set()
+
+    def work(_: int) -> None:
+        names.add(threading.current_thread().name)
+        time.sleep(0.01)
+
+    def interrupted(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pool._Helper, "end", interrupted)
+        pool.each(work, range(10))
+    names.clear()
+    pool.each(work, range(10))
+    assert "khot" in names
+
+
 def test_an_error_on_a_single_thread():
     torch.set_num_threads(1)
     with pytest.raises(ZeroDivisionError):
@@ -150,9 +169,9 @@ def test_python_threads_at_once():
 
 
 def child(keys: torch.Tensor, expected: tuple[np.ndarray, np.ndarray]) -> None:
-    assert pool._pool is None
+    assert not pool._idle
     assert_same(value_and_gradient(keys), expected)
-    assert pool._pool is not None
+    assert pool._idle
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
@@ -161,7 +180,7 @@ def test_in_a_forked_child():
     torch.set_num_threads(2)
     keys = problem((200, 150))  # enough for two threads, too little for torch's own, which do not survive a fork
     expected = value_and_gradient(keys)
-    assert pool._pool is not None
+    assert pool._idle
     process = multiprocessing.get_context("fork").Process(target=child, args=(keys, expected))
     process.start()
     process.join(TIMEOUT)

@@ -39,9 +39,9 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)
 
 
-def _compiled(fastmath: set[str]) -> Callable[[Callable], Any]:
+def _compiled(fastmath: set[str], arrays: bool = False) -> Callable[[Callable], Any]:
     def decorate(function: Callable) -> Any:
-        dispatcher: Any = njit(fastmath=fastmath or False, **OPTIONS)(function)
+        dispatcher: Any = njit(fastmath=fastmath or False, _nrt=arrays, **OPTIONS)(function)
         with suppress(RuntimeError):  # there may be no folder that can be written
             dispatcher._cache = _Cache(function)
         return dispatcher
@@ -49,11 +49,17 @@ def _compiled(fastmath: set[str]) -> Callable[[Callable], Any]:
     return decorate
 
 
-strict = _compiled(set())
+strict = _compiled(set(), arrays=True)
 """For arithmetic that must be done as it is written."""
 
 exact = _compiled({"contract"})
 """For arithmetic whose order matters."""
+
+makes_arrays = _compiled({"contract"}, arrays=True)
+"""The same for functions that make or return arrays, or call such: they count references, which takes time.
+
+All others can only take arrays and cut views of them.
+"""
 
 reorder = _compiled({"contract", "reassoc", "nsz"})
 """For sums, which may be taken in the order of the vector lanes."""

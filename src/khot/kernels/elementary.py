@@ -4,8 +4,9 @@
 """
 
 import numpy as np
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 from khot.kernels.compiled import OPTIONS, exact, no_nan
 
@@ -109,6 +110,18 @@ def log32(x):
     double = z + z
     whole = np.float32(exponent)
     return whole * np.float32(0.693359375) + (double + double * (y * a) - whole * np.float32(2.12194440e-4))
+
+
+@intrinsic
+def larger(_, x, y):
+    """The larger of two numbers; LLVM makes slow masked stores of ``a[i] = x if x > a[i] else a[i]``."""
+
+    def generate(_, builder, signature, arguments):
+        kind = arguments[0].type
+        function = builder.module.declare_intrinsic("llvm.maxnum", [kind], ir.FunctionType(kind, [kind, kind]))
+        return builder.call(function, arguments)
+
+    return x(x, y), generate
 
 
 @no_nan

@@ -12,15 +12,15 @@ _IN_POWERS4, _IN_POWERS8 = (nodes.chebyshev_in_powers(length) for length in node
 
 
 @exact
-def positions(length):
-    """The nodes."""
-    return _U4 if length == 4 else _U8
+def position(length, q):
+    """The node q of so many."""
+    return _U4[q] if length == 4 else _U8[q]
 
 
 @exact
-def logarithms(length):
-    """Of the nodes."""
-    return _LOG4 if length == 4 else _LOG8
+def logarithm(length, q):
+    """Of that node."""
+    return _LOG4[q] if length == 4 else _LOG8[q]
 
 
 @exact

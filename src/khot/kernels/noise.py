@@ -8,7 +8,7 @@ first half, so that stores are vectors.
 import numpy as np
 
 from khot.kernels import passive, pool
-from khot.kernels.compiled import exact
+from khot.kernels.compiled import exact, makes_arrays
 from khot.kernels.elementary import largest, log64, logarithm
 
 LANES = 256
@@ -61,7 +61,7 @@ def _exponential(word):
     return result if result > _SMALLEST else _SMALLEST
 
 
-@exact
+@makes_arrays
 def _fill_exponential(key0, key1, first, last, out):
     words = np.empty(2 * LANES, np.uint64)
     for group in range(first, last):
@@ -81,7 +81,7 @@ def _survey(first, last, logits, tops):
     return sound
 
 
-@exact
+@makes_arrays
 def _perturb(key0, key1, first, last, logits, tops, out):
     """Fill the groups from first to last of the flat out: logits, less the top of their row, plus noise."""
     n, words, kind = logits.shape[1], np.empty(2 * LANES, np.uint64), logits.dtype.type

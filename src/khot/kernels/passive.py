@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from khot.kernels.compiled import exact, no_nan, reorder
-from khot.kernels.elementary import exp64, exponential, largest
+from khot.kernels.compiled import exact, makes_arrays, no_nan, reorder
+from khot.kernels.elementary import exp64, exponential, larger, largest
 
 BLOCK = 1024  # items whose powers stay in the first-level cache
 CHUNK = 32 * BLOCK  # items that one thread takes at a time in a very long row
@@ -22,7 +22,7 @@ def groups(n, size):
 
     Many groups make the selection of the largest maxima long, few the search for the items behind them.
     """
-    wanted = max(4.0 * size, math.sqrt(0.25 * n * size))
+    wanted = max(4.0 * size, math.sqrt(n * size))
     result = 8
     while result < wanted:
         result *= 2
@@ -32,22 +32,12 @@ def groups(n, size):
 @no_nan
 def maxima_of(row, start, stop, maxima):
     """Maximum of every group: item i belongs to the group i modulo their number, of which `start` is a multiple."""
-    size = maxima.shape[0]
-    count = (stop - start) // size
-    table, rest = row[start : start + count * size].reshape(count, size), row[start + count * size : stop]
-    for i in range(size):
+    for i in range(maxima.shape[0]):
         maxima[i] = -math.inf
-    for r in range(0, count - 3, 4):
-        for i in range(size):
-            x = table[r, i] if table[r, i] > table[r + 1, i] else table[r + 1, i]
-            y = table[r + 2, i] if table[r + 2, i] > table[r + 3, i] else table[r + 3, i]
-            x = x if x > y else y
-            maxima[i] = x if x > maxima[i] else maxima[i]
-    for r in range(count - count % 4, count):
-        for i in range(size):
-            maxima[i] = table[r, i] if table[r, i] > maxima[i] else maxima[i]
-    for i in range(rest.shape[0]):
-        maxima[i] = rest[i] if rest[i] > maxima[i] else maxima[i]
+    for first in range(start, stop, maxima.shape[0]):
+        part = row[first : min(first + maxima.shape[0], stop)]
+        for i in range(part.shape[0]):
+            maxima[i] = larger(part[i], maxima[i])
 
 
 @reorder
@@ -134,23 +124,25 @@ def decay(row, start, stop, bar, s, u, moments):
         _add_moments(here, moments)
 
 
-@reorder
+@makes_arrays
 def decay_finely(row, start, stop, bar, s, u, moments):
     """`decay` of a float32 row in float64, but for blocks that hardly count."""
-    fine = np.empty(BLOCK)
+    wide = np.empty(BLOCK)
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
-        keys, here = row[first:last], u[first:last]
-        if (largest(keys) - bar) * s < _NEGLIGIBLE:
+        if (largest(row[first:last]) - bar) * s < _NEGLIGIBLE:
             decay(row, first, last, bar, s, u, moments)
-            continue
-        wide = fine[: keys.shape[0]]
-        for i in range(keys.shape[0]):
-            x = (np.float64(keys[i]) - bar) * s
-            wide[i] = exp64(x) if keys[i] <= bar else 0.0
-        for i in range(keys.shape[0]):
-            here[i] = wide[i]
-        _add_moments(wide, moments)
+        else:
+            _widely(row[first:last], bar, s, wide[: last - first])
+            u[first:last] = wide[: last - first]
+            _add_moments(wide[: last - first], moments)
+
+
+@reorder
+def _widely(keys, bar, s, u):
+    for i in range(keys.shape[0]):
+        x = (np.float64(keys[i]) - bar) * s
+        u[i] = exp64(x) if keys[i] <= bar else 0.0
 
 
 @reorder
@@ -270,12 +262,13 @@ def combine(u, start, stop, rest, g, coefficients, out):
 def add_product(u, start, stop, g, coefficients, out):
     """out += u g times the polynomial, saturated."""
     most = np.finfo(out.dtype).max
-    value = np.empty(BLOCK, u.dtype)
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        given, there = g[first:last], out[first:last]
-        evaluate(u[first:last], 0, last - first, coefficients, value)
-        for i in range(there.shape[0]):
-            y = there[i] + given[i] * value[i]
-            y = most if y > most else y
-            there[i] = -most if y < -most else y
+    c0, c1 = _coefficient(coefficients, 0, u), _coefficient(coefficients, 1, u)
+    c2, c3 = _coefficient(coefficients, 2, u), _coefficient(coefficients, 3, u)
+    c4, c5 = _coefficient(coefficients, 4, u), _coefficient(coefficients, 5, u)
+    c6, c7 = _coefficient(coefficients, 6, u), _coefficient(coefficients, 7, u)
+    here, given, there = u[start:stop], g[start:stop], out[start:stop]
+    for i in range(there.shape[0]):
+        x = here[i]
+        y = there[i] + (given[i] * x) * _cubic(x, c0, c1, c2, c3 + x * _cubic(x, c4, c5, c6, c7))
+        y = most if y > most else y
+        there[i] = -most if y < -most else y

@@ -1,13 +1,14 @@
 """Work over a few threads, for kernels that release the GIL.
 
-Numba's own `prange` does not survive both forks and threads. This is a thread pool that is forgotten after a fork, with
-as many threads as torch uses, the calling one included.
+Numba's own `prange` does not survive both forks and threads. These are helper threads that are forgotten after a fork,
+and with the calling one as many as torch uses. They wait at bare locks: for tables that one thread does in a third of a
+millisecond, the futures of a thread pool take too long.
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import count
 from typing import TypeVar
@@ -19,12 +20,57 @@ T = TypeVar("T")
 _SMALL = 200_000  # units of work, of about a nanosecond each, that one thread does faster than two
 _BLOCK = 100_000  # units of work in a block, at least
 _PATIENCE = 2e-4  # seconds
-_pool: ThreadPoolExecutor | None = None
+
+
+class _Helper:
+    """A thread that does a job at a time, and sleeps in between."""
+
+    def __init__(self) -> None:
+        self._job: Callable[[], None] | None = None
+        self._error: BaseException | None = None
+        self._ordered, self._done = threading.Lock(), threading.Lock()
+        self._ordered.acquire()
+        self._done.acquire()
+        threading.Thread(target=self._work, name="khot", daemon=True).start()
+
+    def _work(self) -> None:
+        while self._ordered.acquire():
+            try:
+                self._job()  # pyright: ignore[reportOptionalCall]
+            except BaseException as error:
+                self._error = error
+            self._job = None
+            self._done.release()
+
+    def begin(self, job: Callable[[], None]) -> None:
+        """Order the job."""
+        self._job = job
+        self._ordered.release()
+
+    def end(self) -> BaseException | None:
+        """Take back the order, or wait until the job is done; returns its error."""
+        if not self._ordered.acquire(blocking=False):
+            self._wait()
+        error, self._job, self._error = self._error, None, None
+        return error
+
+    def _wait(self) -> None:
+        """Wait in turns at first: a thread that sleeps wakes up later than most jobs take."""
+        patience = time.perf_counter() + _PATIENCE
+        while not self._done.acquire(blocking=False):
+            if time.perf_counter() > patience:
+                self._done.acquire()
+                return
+            time.sleep(0)
+
+
+_idle: list[_Helper] = []
+_missing = [None] * max(1, (os.cpu_count() or 1) - 1)  # helpers that may yet be made
 
 
 def _forget() -> None:
-    global _pool
-    _pool = None
+    global _idle, _missing
+    _idle, _missing = [], [None] * max(1, (os.cpu_count() or 1) - 1)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork either
@@ -49,37 +95,46 @@ def blocks(size: int, work: int) -> list[slice]:
 
 def each(function: Callable[[T], None], items: Sequence[T]) -> None:
     """Call the function with each of the items, over the threads; returns when all are done."""
-    global _pool
     workers = min(threads(), len(items))
     if workers <= 1:
         for item in items:
             function(item)
         return
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="khot")
-    turns = count()
+    turns, helpers = count(), _helpers(workers - 1)
 
     def drain() -> None:
         while (turn := next(turns)) < len(items):
             function(items[turn])
 
-    helpers: list[Future[None]] = []
-    with suppress(RuntimeError):  # while the interpreter ends there are no helpers
-        for _ in range(workers - 1):
-            helpers.append(_pool.submit(drain))
+    for helper in helpers:
+        helper.begin(drain)
     try:
         drain()
     finally:
-        running = [helper for helper in helpers if not helper.cancel()]
-        _wait(running)
-    for helper in running:
-        helper.result()
+        errors = _end(helpers)
+    for error in errors:
+        raise error
 
 
-def _wait(helpers: list[Future[None]]) -> None:
-    """Wait in turns at first: a thread that sleeps wakes up later than most helpers need."""
-    patience = time.perf_counter() + _PATIENCE
-    while not all(helper.done() for helper in helpers):
-        if time.perf_counter() > patience:
-            wait(helpers)
-        time.sleep(0)
+def _helpers(wanted: int) -> list[_Helper]:
+    """So many idle helpers, or fewer if others are at work with them, or the interpreter ends."""
+    found: list[_Helper] = []
+    with suppress(IndexError):
+        while len(found) < wanted:
+            found.append(_idle.pop())
+    with suppress(IndexError, RuntimeError):  # no more may be made, or can be
+        while len(found) < wanted:
+            _missing.pop()
+            found.append(_Helper())
+    return found
+
+
+def _end(helpers: list[_Helper]) -> list[BaseException]:
+    """Wait for the helpers; returns their errors."""
+    try:
+        errors = [helper.end() for helper in helpers]
+    except BaseException:  # Ctrl-C: others will take the place of those that may still be at work
+        _missing.extend(None for _ in helpers)
+        raise
+    _idle.extend(helpers)
+    return [error for error in errors if error is not None]

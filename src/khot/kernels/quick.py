@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from khot.kernels import interpolation, passive, recursion, rows, split
-from khot.kernels.compiled import exact, no_nan
+from khot.kernels.compiled import exact, makes_arrays, no_nan
 from khot.kernels.elementary import largest
 from khot.kernels.passive import CHUNK
 from khot.kernels.recursion import COLUMNS, FINE, TRUNCATED
@@ -31,7 +31,7 @@ class Desk(NamedTuple):
     grads: np.ndarray  # (3, M)
 
 
-@exact
+@makes_arrays
 def desk(keys, k):
     """For the rows of a table."""
     n, size = keys.shape[1], most_active(keys.shape[1], k) + 8

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from khot.kernels import interpolation, scratch
-from khot.kernels.compiled import exact, no_nan, reorder
+from khot.kernels.compiled import exact, makes_arrays, no_nan, reorder
 from khot.kernels.constants import LARGEST
 from khot.kernels.elementary import exp64, largest, log1m
 
@@ -43,7 +43,7 @@ def room_for(k, size, keep, keep_gaps):
     return (k if keep else 2) * size + k * COLUMNS + (k if keep_gaps else 0) * size
 
 
-@exact
+@makes_arrays
 def steps_in(room, k, size, keep, keep_gaps):
     """Steps laid out in a flat array of at least `room_for` numbers."""
     rows, gap_rows = k if keep else 2, k if keep_gaps else 0
@@ -128,7 +128,7 @@ def weigh(keys, active, length, bar, top, s, weights):
     if length > 0:
         at_bar = exp64((bar - top) * s)
         for q in range(length):
-            weights[0, active + q] = at_bar * interpolation.positions(length)[q]
+            weights[0, active + q] = at_bar * interpolation.position(length, q)
 
 
 @no_nan
@@ -213,7 +213,7 @@ def _take(weights, to_p, taken, result):
         taken[i] += log1m(p)
 
 
-@exact
+@makes_arrays
 def forward(keys, start, many, active, k, t, unit, rough, tolerance, promise, steps, result, space):
     """Run k steps on the keys (M,), those of the `active` items, then those of nodes, with `start` added to them.
 
@@ -358,7 +358,7 @@ def backward(k, s, active, many, weights, record, grad_p, flow, grad, grad_many)
         step_back(j, s, active, many, weights, record, grad_p, flow, grad, grad_many)
 
 
-@exact
+@makes_arrays
 def backward_with_t(k, s, active, many, steps, grad_p, flow, grad, grad_many, space):
     """The same with gaps; returns the cotangent of t."""
     size = active + many.shape[0]

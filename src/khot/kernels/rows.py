@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from khot.kernels import interpolation, passive, recursion, scratch, split
-from khot.kernels.compiled import exact
+from khot.kernels.compiled import exact, makes_arrays
 from khot.kernels.constants import ENTRIES, SUM, VECTORS
 from khot.kernels.elementary import largest
 from khot.kernels.passive import CHUNK
@@ -34,7 +34,7 @@ def scratch_size(n, k):
     return 500 + 16 * active + 8 * k + 3 * groups + (n // groups + 1) * 3 * k
 
 
-@exact
+@makes_arrays
 def parted(row, k, t, u, space):
     """The row cut into active and passive items, and the path of a row that needs no recursion, or -1."""
     if not 0.0 < t < math.inf or k < 0 or passive.has_nan(row, 0, row.shape[0]):
@@ -50,7 +50,7 @@ def parted(row, k, t, u, space):
     return path, parts
 
 
-@exact
+@makes_arrays
 def judged(row, k, top, parts):
     """The path of a row that needs no recursion, or -1, and its parts."""
     if top == math.inf:
@@ -60,7 +60,7 @@ def judged(row, k, top, parts):
     return SHORT if parts.bar == -math.inf and parts.index.shape[0] < k else -1, parts
 
 
-@exact
+@makes_arrays
 def coefficients(solved, k, mode, space):
     """Of the passive entries u C(u), one row a row of the result."""
     active, length = solved.split.index.shape[0], solved.split.moments.shape[0]
@@ -83,7 +83,7 @@ def place(index, item):
     return -1
 
 
-@exact
+@makes_arrays
 def forward_row(row, k, t, mode, at, out, u, state, space):
     """Fill the table of a row, and u and its state; returns the path it took. A SHORT row's table is left alone."""
     scratch.clear(space)
@@ -103,7 +103,7 @@ def forward_row(row, k, t, mode, at, out, u, state, space):
     return solved.path
 
 
-@exact
+@makes_arrays
 def result_coefficients(solved, space):
     """`coefficients` for the k-hot vector, which needs no steps."""
     result = scratch.numbers(space, solved.split.moments.shape[0])
@@ -111,7 +111,7 @@ def result_coefficients(solved, space):
     return result
 
 
-@exact
+@makes_arrays
 def _read_vectors(solved, k, mode, out, space):
     index, u, passives = solved.split.index, solved.split.u, solved.split.moments.shape[0] > 0
     if mode == SUM:
@@ -138,7 +138,7 @@ def _power_sum(table, u):
     return total
 
 
-@exact
+@makes_arrays
 def _read_entries(solved, at, out, space):
     table = coefficients(solved, at.shape[0], ENTRIES, space)
     for j in range(at.shape[0]):
@@ -149,7 +149,7 @@ def _read_entries(solved, at, out, space):
             out[j] = _power_sum(table[j], np.float64(solved.split.u[at[j]]))
 
 
-@exact
+@makes_arrays
 def backward_row(row, k, t, mode, at, g, want_t, out, u, state, space):
     """Gradient in the keys of a row, out (n,), for the cotangent g of its table; returns that in t, if wanted."""
     scratch.clear(space)
@@ -189,7 +189,7 @@ def project(solved, g, first, last, partial):
             passive.project(g[r], u, c * CHUNK, min(c * CHUNK + CHUNK, u.shape[0]), sums)
 
 
-@exact
+@makes_arrays
 def sweep(solved, k, t, mode, at, g, partial, space):
     """The way back through the recursion."""
     parts = solved.split
@@ -234,7 +234,7 @@ def slope(table, s, like):
         table[d] = min(max(table[d] * (d + 1) * s, -most), most)
 
 
-@exact
+@makes_arrays
 def slopes(solved, swept, k, t, mode, space):
     """Coefficients of the gradient at the passive items: of what comes through the sums, and of every row of g."""
     rest, s, u = scratch.numbers(space, solved.split.moments.shape[0]), recursion.sharpness(t), solved.split.u
@@ -246,7 +246,7 @@ def slopes(solved, swept, k, t, mode, space):
     return rest, table
 
 
-@exact
+@makes_arrays
 def _combine(solved, swept, k, t, mode, at, g, out, space):
     """Gradient at the passive items."""
     u, n = solved.split.u, out.shape[0]

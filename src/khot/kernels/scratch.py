@@ -6,10 +6,10 @@ more than many a loop over a short array.
 
 import numpy as np
 
-from khot.kernels.compiled import exact
+from khot.kernels.compiled import exact, makes_arrays
 
 
-@exact
+@makes_arrays
 def numbers(scratch, size):
     """An array of `size` numbers, not initialised; of its own where the block has no room left."""
     start = int(scratch[0])
@@ -19,7 +19,7 @@ def numbers(scratch, size):
     return scratch[start : start + size]
 
 
-@exact
+@makes_arrays
 def zeros(scratch, size):
     """The same, zero."""
     result = numbers(scratch, size)
@@ -28,7 +28,7 @@ def zeros(scratch, size):
     return result
 
 
-@exact
+@makes_arrays
 def table(scratch, rows, size):
     """The same, as a table."""
     return numbers(scratch, rows * size).reshape(rows, size)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from khot.kernels import interpolation, passive, precise, recursion, scratch
-from khot.kernels.compiled import exact
+from khot.kernels.compiled import exact, makes_arrays
 from khot.kernels.constants import COLD, COLDEST, PROMISE, PROMISE_NARROW, WIDEST
 from khot.kernels.elementary import largest
 from khot.kernels.recursion import FINE, HEAD, INEXACT, P_HEAD, TO_P, TRUNCATED, Steps
@@ -27,7 +27,7 @@ class Solved(NamedTuple):
     result: np.ndarray  # (M,), the sum of p over the steps
 
 
-@exact
+@makes_arrays
 def items(row, t, parts, space):
     """Keys (M,) of the recursion, how far below them it starts, and how many items each stands for.
 
@@ -39,7 +39,7 @@ def items(row, t, parts, space):
     for i in range(active):
         keys[i], many[i] = row[parts.index[i]], 1.0
     for q in range(length):
-        keys[active + q], start[active + q] = parts.bar, t * interpolation.logarithms(length)[q]
+        keys[active + q], start[active + q] = parts.bar, t * interpolation.logarithm(length, q)
     interpolation.at_nodes(parts.moments, many[active:])
     return keys, start, many
 
@@ -62,7 +62,7 @@ def _promise(row, t, top):
     return (PROMISE if careful(row, t) else PROMISE_NARROW) if doubtful else 0.0
 
 
-@exact
+@makes_arrays
 def solve(row, k, t, parts, keep, keep_gaps, state, space):
     """Run the recursion until it can be trusted: with few nodes, more nodes, all items active; or with 32 digits.
 
@@ -121,7 +121,7 @@ def kept_size(n, k, itemsize):
     return HEADER + active + 8 + recursion.room_for.py_func(k, active + 8, True, False) + (n * itemsize + 7) // 8
 
 
-@exact
+@makes_arrays
 def divided(state, spare):
     """A state in two parts: room for u, which is `spare` (n,) if there is no state, and for the rest."""
     numbers = (spare.shape[0] * spare.itemsize + 7) // 8
@@ -131,7 +131,7 @@ def divided(state, spare):
     return state[rest:].view(spare.dtype)[: spare.shape[0]], state[:rest]
 
 
-@exact
+@makes_arrays
 def _reserve(state, k, parts, many, keep, keep_gaps, space):
     active, length = parts.index.shape[0], parts.moments.shape[0]
     wanted = recursion.room_for(k, active + length, keep, keep_gaps)
@@ -149,7 +149,7 @@ def _reserve(state, k, parts, many, keep, keep_gaps, space):
     return state[start:]
 
 
-@exact
+@makes_arrays
 def load(k, u, state, space):
     """What `solve` left in a state, and u."""
     active, length = int(state[1]), int(state[2])

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from khot.kernels import passive, recursion, scratch
-from khot.kernels.compiled import exact
+from khot.kernels.compiled import exact, makes_arrays
 from khot.kernels.constants import COLD
 from khot.kernels.elementary import largest
 from khot.kernels.passive import CHUNK
 
 ACTIVE = 2  # active items for each of the k steps
 DENSE = 8  # rows with fewer than this many items for each step have only active ones,
-SMALL = 2500  # and so have rows with n (k + 1) below this
+SMALL = 1000  # and so have rows with n (k + 1) below this
 _HALVINGS = 16  # tries to find a bar by halving, before the maxima are sorted out
 
 
@@ -44,7 +44,7 @@ def nodes_first(row, t):
     return 8 if careful(row, t) else 4
 
 
-@exact
+@makes_arrays
 def everything(row, u, space):
     """All present items active."""
     index = scratch.numbers(space, row.shape[0] + 1).view(np.int64)
@@ -55,7 +55,7 @@ def everything(row, u, space):
     return Split(index[:count], -math.inf, u, space[:0])
 
 
-@exact
+@makes_arrays
 def largest_active(row, k, maxima, u, space):
     """About ACTIVE k of the largest items active; u and the moments are yet to be filled.
 
@@ -100,7 +100,7 @@ def halfway(maxima, size):
     return maxima.dtype.type(-math.inf)
 
 
-@exact
+@makes_arrays
 def _bar_under(maxima, size, space):
     """The same by sorting out, if need be; fewer pass if some are equal; -inf if there are not so many."""
     if maxima.shape[0] <= size:
@@ -114,7 +114,7 @@ def _bar_under(maxima, size, space):
     return passive.nth_largest(values, size + 1)
 
 
-@exact
+@makes_arrays
 def with_moments(row, t, parts, length, space):
     """The split with u and so many moments."""
     chunks = (row.shape[0] + CHUNK - 1) // CHUNK
@@ -138,7 +138,7 @@ def decay(row, t, bar, u, first, last, partial):
             passive.decay(row, start, stop, bar, s, u, sums)
 
 
-@exact
+@makes_arrays
 def total(partial, space):
     """Sum over chunks, in their order."""
     result = scratch.zeros(space, partial.shape[1])

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from khot.kernels import long_rows, pool, quick, rows, solution, split
-from khot.kernels.compiled import exact
+from khot.kernels.compiled import makes_arrays
 from khot.kernels.constants import COLD, SUM
 from khot.kernels.solution import BAD, SHORT
 
@@ -19,7 +19,7 @@ __all__ = ["BAD", "SHORT", "backward", "forward", "room"]
 _EVERY_ROW = 1500  # work on any row, in units of the work on an item
 
 
-@exact
+@makes_arrays
 def _quick_forward(first, last, keys, k, t, out, state, paths):
     """The rows from first to last; the path of those that are left to `_forward` is -1. Returns the lowest."""
     desk, spare, lowest = quick.desk(keys, k.max()), np.empty_like(keys[0]), SHORT + 1
@@ -31,7 +31,7 @@ def _quick_forward(first, last, keys, k, t, out, state, paths):
     return lowest
 
 
-@exact
+@makes_arrays
 def _forward(which, keys, k, t, at, mode, out, state, paths):
     """Some rows, thoroughly."""
     space, spare = np.empty(rows.scratch_size(keys.shape[1], k.max())), np.empty_like(keys[0])
@@ -40,7 +40,7 @@ def _forward(which, keys, k, t, at, mode, out, state, paths):
         paths[b] = rows.forward_row(keys[b], k[b], t[b], mode, at[b], out[b], u, kept, space)
 
 
-@exact
+@makes_arrays
 def _quick_backward(first, last, keys, k, t, g, state, out, done):
     """The rows from first to last; those that are left to `_backward` are not done."""
     steps, spare, again = k.max(), np.empty_like(keys[0]), state.shape[1] == 0
@@ -58,7 +58,7 @@ def _quick_backward(first, last, keys, k, t, g, state, out, done):
             quick.backward(k[b], t[b], g[b, 0], u, kept, out[b], desk)
 
 
-@exact
+@makes_arrays
 def _backward(which, keys, k, t, at, mode, g, want_t, state, out, grad_t):
     """Some rows, thoroughly."""
     space, spare = np.empty(rows.scratch_size(keys.shape[1], k.max())), np.empty_like(keys[0])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from khot.kernels import passive, pool
-from khot.kernels.compiled import exact, reorder
+from khot.kernels.compiled import exact, makes_arrays, reorder
 from khot.kernels.elementary import exp64
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
@@ -31,7 +31,7 @@ def _scaled(distance, s):
     return min(max(min(max(distance, -1e150), 1e150) * s, -1e300), 1e300)
 
 
-@exact
+@makes_arrays
 def _row(keys, present, k, t):
     """The k-th largest present key of a row, from which x = (key - origin) / t is measured, and tau."""
     values = np.empty(keys.shape[0])
