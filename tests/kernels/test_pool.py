@@ -91,9 +91,10 @@ def test_helpers_that_are_lost_to_control_c_are_replaced(monkeypatch: pytest.Mon
     def interrupted(_: Any) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(pool._Helper, "end", interrupted)
-        pool.each(work, range(10))
+        with pytest.raises(KeyboardInterrupt):
+            pool.each(work, range(10))
     names.clear()
     pool.each(work, range(10))
     assert "khot" in names
