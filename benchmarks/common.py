@@ -29,7 +29,7 @@ def gumbel(*shape: int, seed: int = 0) -> torch.Tensor:
     return -torch.log(-torch.log(uniform.clamp(1e-300, 1 - 1e-16))).float()
 
 
-def best(*functions: Callable[[], Any], repeats: int = 20, seconds: float = 3.0) -> list[float]:
+def best(*functions: Callable[[], Any], repeats: int = 500, seconds: float = 3.0) -> list[float]:
     """The shortest time of each function after a warm-up, twice in turn, so that all see the same machine.
 
     As many repeats as fit in about `seconds` for each, at least three and at most `repeats`.
