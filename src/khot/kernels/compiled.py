@@ -40,8 +40,10 @@ class _Cache(FunctionCache):
 
 
 def _compiled(fastmath: set[str], arrays: bool = False) -> Callable[[Callable], Any]:
+    options = {**OPTIONS, "fastmath": fastmath or False, "_nrt": arrays}
+
     def decorate(function: Callable) -> Any:
-        dispatcher: Any = njit(fastmath=fastmath or False, _nrt=arrays, **OPTIONS)(function)
+        dispatcher: Any = njit(**options)(function)
         with suppress(RuntimeError):  # there may be no folder that can be written
             dispatcher._cache = _Cache(function)
         return dispatcher

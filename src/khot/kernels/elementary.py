@@ -3,6 +3,8 @@
 `np.exp` in a Numba loop is a call of the C library per element. These are polynomials without branches.
 """
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -112,8 +114,7 @@ def log32(x):
     return whole * np.float32(0.693359375) + (double + double * (y * a) - whole * np.float32(2.12194440e-4))
 
 
-@intrinsic
-def larger(_, x, y):
+def _larger(_, x, y):
     """The larger of two numbers; LLVM makes slow masked stores of ``a[i] = x if x > a[i] else a[i]``."""
 
     def generate(_, builder, signature, arguments):
@@ -122,6 +123,9 @@ def larger(_, x, y):
         return builder.call(function, arguments)
 
     return x(x, y), generate
+
+
+larger: Any = intrinsic(_larger)
 
 
 @no_nan
