@@ -71,7 +71,7 @@ PLANS = {
         16, (Stage(24, 8),), "crop", held_out=200, references=1000, search_epochs=5, search_rows=1000
     ),
     ("full", "mnist"): Plan(32, (Stage(3, 14), Stage(6, 28)), "crop", search_rows=20_000),
-    ("full", "fashion-mnist"): Plan(48, (Stage(8, 14), Stage(10, 28)), "both"),
+    ("full", "fashion-mnist"): Plan(32, (Stage(10, 14), Stage(22, 28)), "both"),
     ("full", "cifar10"): Plan(48, (Stage(10, 16), Stage(10, 24), Stage(4, 32)), "both"),
     ("long", "cifar10"): Plan(48, (Stage(20, 16), Stage(28, 24), Stage(22, 32)), "both"),
 }
