@@ -84,13 +84,13 @@ def fit(
     table, colours = read_labelled(rows, labels)
     options = {
         "perplexity": perplexity,
-        "alpha": "auto",
+        "alpha": TUNED["alpha"],
         "scale": scale,
         "encoder": encoder,
         "pretrain": pretrain,
         "max_epochs": epochs,
         "batch_size": batch_size or min(1000, max(100, len(table) // 10)),
-        "learning_rate": learning_rate or "cycle",
+        "learning_rate": learning_rate or TUNED["learning_rate"],
         "device": device,
         "devices": devices,
         "random_state": seed,

@@ -65,14 +65,15 @@ class _Helper:
 
 
 _idle: list[_Helper] = []
-_missing = [None] * max(1, (os.cpu_count() or 1) - 1)  # helpers that may yet be made
+_missing: list[None] = []  # one for each helper that may yet be made
 
 
 def _forget() -> None:
-    global _idle, _missing
-    _idle, _missing = [], [None] * max(1, (os.cpu_count() or 1) - 1)
+    _idle.clear()
+    _missing[:] = [None] * max(1, (os.cpu_count() or 1) - 1)
 
 
+_forget()
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork either
     os.register_at_fork(after_in_child=_forget)
 
