@@ -57,9 +57,9 @@ def test_each_item_is_done_once(threads: int, count: int):
 def test_blocks_cover_the_range(threads: int, work: int):
     torch.set_num_threads(threads)
     for size in (0, 1, 2, 9, 1000):
-        parts = pool.blocks(size, work)
-        assert [i for part in parts for i in range(size)[part]] == list(range(size))
-        assert all(part.stop > part.start for part in parts)
+        parts = sorted(pool.in_blocks(lambda first, last: (first, last), size, work))
+        assert [i for first, last in parts for i in range(first, last)] == list(range(size))
+        assert all(last > first for first, last in parts)
 
 
 @pytest.mark.parametrize("by_caller", [True, False])
@@ -179,7 +179,7 @@ def child(keys: torch.Tensor, expected: tuple[np.ndarray, np.ndarray]) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_in_a_forked_child():
     torch.set_num_threads(2)
-    keys = problem((200, 150))  # enough for two threads, too little for torch's own, which do not survive a fork
+    keys = problem((300, 100))  # enough for two threads, too little for torch's own, which do not survive a fork
     expected = value_and_gradient(keys)
     assert pool._idle
     process = multiprocessing.get_context("fork").Process(target=child, args=(keys, expected))

@@ -98,34 +98,55 @@ def log64(x):
 
 
 @exact
-def log32(x):
-    """log x for a normal float32 x > 0, to 2e-7, also close to 1."""
+def _parts32(x):
+    """Whole w and f from -0.3 to 0.42 with x = 2^w (1 + f), for a normal float32 x > 0."""
     bits = np.float32(x).view(np.int32)
-    exponent = np.int32(bits - np.int32(_BITS_OF_ROOT_HALF_32)) >> np.int32(23)
-    f = np.int32(bits - (exponent << np.int32(23))).view(np.float32) - np.float32(1.0)
+    whole = np.int32(bits - np.int32(_BITS_OF_ROOT_HALF_32)) >> np.int32(23)
+    return whole, np.int32(bits - (whole << np.int32(23))).view(np.float32) - np.float32(1.0)
+
+
+@exact
+def _log_of_parts32(whole, f):
     z = f / (np.float32(2.0) + f)
     y = z * z
     a = np.float32(0.11111111)
     a = a * y + np.float32(0.14285715)
     a = a * y + np.float32(0.2)
     a = a * y + np.float32(0.33333334)
-    double = z + z
-    whole = np.float32(exponent)
+    double, whole = z + z, np.float32(whole)
     return whole * np.float32(0.693359375) + (double + double * (y * a) - whole * np.float32(2.12194440e-4))
 
 
-def _larger(_, x, y):
-    """The larger of two numbers; LLVM makes slow masked stores of ``a[i] = x if x > a[i] else a[i]``."""
+@exact
+def log32(x):
+    """log x for a normal float32 x > 0, to 2e-7, also close to 1."""
+    whole, f = _parts32(x)
+    return _log_of_parts32(whole, f)
+
+
+@exact
+def log1m32(p, left):
+    """log(1 - p) for 0 <= p < 1 with its complement `left`, both normal float32 numbers (or 0), to 2e-7 of itself."""
+    whole, f = _parts32(left)
+    return _log_of_parts32(whole, -p if whole == 0 else f)
+
+
+def _of_llvm(name: str) -> Any:
+    """An intrinsic of LLVM of two numbers.
+
+    LLVM makes no vectors of ``y = x if x > y else y``, and slow masked stores of ``a[i] = x if x > a[i] else a[i]``.
+    """
 
     def generate(_, builder, signature, arguments):
         kind = arguments[0].type
-        function = builder.module.declare_intrinsic("llvm.maxnum", [kind], ir.FunctionType(kind, [kind, kind]))
+        function = builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind, kind]))
         return builder.call(function, arguments)
 
-    return x(x, y), generate
+    return intrinsic(lambda _, x, y: (x(x, x), generate))
 
 
-larger: Any = intrinsic(_larger)
+larger = _of_llvm("llvm.maxnum")
+smaller = _of_llvm("llvm.minnum")
 
 
 @no_nan
@@ -133,7 +154,7 @@ def largest(x):
     """The largest of an array, -inf of none."""
     top = x.dtype.type(-np.inf)
     for i in range(x.shape[0]):
-        top = x[i] if x[i] > top else top
+        top = larger(top, x[i])
     return top
 
 
@@ -147,15 +168,3 @@ def _exponential(x):
     if x == types.float32:
         return lambda x: exp32(x)
     return lambda x: exp64(x)
-
-
-def logarithm(x):
-    """log32 or log64, by the type of x."""
-    raise TypeError("only for compiled code")
-
-
-@overload(logarithm, jit_options={**OPTIONS, "fastmath": {"contract"}})  # pyright: ignore[reportArgumentType]
-def _logarithm(x):
-    if x == types.float32:
-        return lambda x: log32(x)
-    return lambda x: log64(x)

@@ -9,7 +9,7 @@ import numpy as np
 
 from khot.kernels import passive, pool
 from khot.kernels.compiled import exact, makes_arrays
-from khot.kernels.elementary import largest, log64, logarithm
+from khot.kernels.elementary import larger, largest, log1m32, log32, log64
 
 LANES = 256
 _SMALLEST = 2.0**-54  # stands in for a uniform number of exactly zero, so that no result is infinite
@@ -61,6 +61,20 @@ def _exponential(word):
     return result if result > _SMALLEST else _SMALLEST
 
 
+@exact
+def _share(high, low):
+    """A number from 0 to 1 of 62 random bits, in float32 and precise in relative terms near 0."""
+    first, second = high >> np.uint32(1), ((high & np.uint32(1)) << np.uint32(30)) | (low >> np.uint32(2))
+    return np.float32(np.int32(first)) * np.float32(2.0**-31) + np.float32(np.int32(second)) * np.float32(2.0**-62)
+
+
+@exact
+def _gumbel32(high, low):
+    """-log of `_exponential` of the word of two halves, in float32."""
+    result = -log1m32(_share(high, low), _share(~high, ~low))
+    return -log32(larger(result, np.float32(_SMALLEST)))
+
+
 @makes_arrays
 def _fill_exponential(key0, key1, first, last, out):
     words = np.empty(2 * LANES, np.uint64)
@@ -85,13 +99,17 @@ def _survey(first, last, logits, tops):
 def _perturb(key0, key1, first, last, logits, tops, out):
     """Fill the groups from first to last of the flat out: logits, less the top of their row, plus noise."""
     n, words, kind = logits.shape[1], np.empty(2 * LANES, np.uint64), logits.dtype.type
-    lowest, absent = np.finfo(logits.dtype).min, kind(-np.inf)
+    halves, lowest, absent = words.view(np.uint32), np.finfo(logits.dtype).min, kind(-np.inf)
     for group in range(first, last):
         _words(key0, key1, group, words)
         start = group * 2 * LANES
         here = out[start : start + 2 * LANES]
-        for i in range(here.shape[0]):
-            here[i] = -logarithm(kind(_exponential(words[i])))
+        if logits.itemsize == 4:
+            for i in range(here.shape[0]):
+                here[i] = _gumbel32(halves[2 * i + 1], halves[2 * i])
+        else:
+            for i in range(here.shape[0]):
+                here[i] = -log64(_exponential(words[i]))
         while start < out.shape[0] and start < (group + 1) * 2 * LANES:
             b, column = start // n, start % n
             stop = min(start + n - column, (group + 1) * 2 * LANES)
@@ -107,8 +125,7 @@ def _perturb(key0, key1, first, last, logits, tops, out):
 def exponential(key: tuple[int, int], out: np.ndarray) -> None:
     """Fill a flat array of float64 with standard exponential numbers."""
     groups, words = -(-len(out) // (2 * LANES)), (np.uint64(key[0]), np.uint64(key[1]))
-    parts = pool.blocks(groups, work=10 * LANES)
-    pool.each(lambda part: _fill_exponential(*words, part.start, part.stop, out), parts)
+    pool.in_blocks(lambda first, last: _fill_exponential(*words, first, last, out), groups, work=10 * LANES)
 
 
 def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.ndarray) -> bool:
@@ -117,13 +134,15 @@ def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.nda
     The rows of the logits are repeated as often as need be. If `centred`, each is measured from its largest item, so
     that a large offset does not swallow the noise. Returns whether no logit is NaN or +inf; if one is, nothing is done.
     """
-    words, sound, tops = (np.uint64(key[0]), np.uint64(key[1])), [], np.empty(len(logits), logits.dtype)
-    parts = pool.blocks(len(logits), work=logits.shape[1] // 4)
-    pool.each(lambda part: sound.append(_survey(part.start, part.stop, logits, tops)), parts)
+    words, tops = (np.uint64(key[0]), np.uint64(key[1])), np.empty(len(logits), logits.dtype)
+    sound = pool.in_blocks(
+        lambda first, last: _survey(first, last, logits, tops), len(logits), work=logits.shape[1] // 4
+    )
+    if not all(sound):
+        return False
     if not centred:
         tops[:] = 0
     flat = out.reshape(-1)
-    parts = pool.blocks(-(-len(flat) // (2 * LANES)), work=10 * LANES)
-    if all(sound):
-        pool.each(lambda part: _perturb(*words, part.start, part.stop, logits, tops, flat), parts)
-    return all(sound)
+    groups = -(-len(flat) // (2 * LANES))
+    pool.in_blocks(lambda first, last: _perturb(*words, first, last, logits, tops, flat), groups, work=10 * LANES)
+    return True

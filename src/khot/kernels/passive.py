@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from khot.kernels.compiled import exact, makes_arrays, no_nan, reorder
-from khot.kernels.elementary import exp64, exponential, larger, largest
+from khot.kernels.elementary import exp64, exponential, larger, largest, smaller
 
 BLOCK = 1024  # items whose powers stay in the first-level cache
 CHUNK = 32 * BLOCK  # items that one thread takes at a time in a very long row
@@ -63,10 +63,10 @@ def count_above(values, bar):
 @no_nan
 def smallest(row):
     """The smallest present item."""
-    absent, low = row.dtype.type(-math.inf), row.dtype.type(math.inf)
+    absent, none = row.dtype.type(-math.inf), row.dtype.type(math.inf)
+    low = none
     for i in range(row.shape[0]):
-        x = row[i] if row[i] > absent else low
-        low = x if x < low else low
+        low = smaller(low, row[i] if row[i] > absent else none)
     return low
 
 

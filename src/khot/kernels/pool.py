@@ -17,7 +17,7 @@ import torch
 
 T = TypeVar("T")
 
-_SMALL = 200_000  # units of work, of about a nanosecond each, that one thread does faster than two
+_SMALL = 400_000  # units of work, of about a nanosecond each, that one thread does faster than two
 _BLOCK = 100_000  # units of work in a block, at least
 _PATIENCE = 2e-4  # seconds
 
@@ -83,15 +83,18 @@ def threads() -> int:
     return torch.get_num_threads()
 
 
-def blocks(size: int, work: int) -> list[slice]:
-    """Cut range(size) into blocks: a few for each thread, or one if all work together is small.
+def in_blocks(function: Callable[[int, int], T], size: int, work: int) -> list[T]:
+    """Call function(first, last) for blocks of range(size), a few for each thread, or one if all work is small.
 
-    `work` is about what one member of the range costs.
+    `work` is about what one member of the range costs. Returns what the function returned, in any order.
     """
     workers = threads() if size * work >= _SMALL else 1
-    parts = 1 if workers <= 1 else max(workers, min(size * work // _BLOCK, 8 * workers))
-    step = max(1, -(-size // parts))
-    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+    if workers <= 1:
+        return [function(0, size)] if size else []
+    parts = max(workers, min(size * work // _BLOCK, 8 * workers))
+    step, results = max(1, -(-size // parts)), []
+    each(lambda first: results.append(function(first, min(first + step, size))), range(0, size, step))
+    return results
 
 
 def each(function: Callable[[T], None], items: Sequence[T]) -> None:

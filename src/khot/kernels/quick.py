@@ -12,7 +12,7 @@ import numpy as np
 
 from khot.kernels import interpolation, passive, recursion, rows, split
 from khot.kernels.compiled import exact, makes_arrays, no_nan
-from khot.kernels.elementary import largest
+from khot.kernels.elementary import larger, largest, smaller
 from khot.kernels.passive import CHUNK
 from khot.kernels.recursion import COLUMNS, FINE, TRUNCATED
 from khot.kernels.solution import ALL, HEADER, NODES, most_active, p_of, tolerance
@@ -99,8 +99,7 @@ def _run(row, k, t, active, length, bar, top, u, index, state, desk):
 def _largest_and_smallest(row):
     top = low = row[0]
     for i in range(row.shape[0]):
-        top = row[i] if row[i] > top else top
-        low = row[i] if row[i] < low else low
+        top, low = larger(top, row[i]), smaller(low, row[i])
     return top, low
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from khot.kernels import interpolation, scratch
 from khot.kernels.compiled import exact, makes_arrays, no_nan, reorder
 from khot.kernels.constants import LARGEST
-from khot.kernels.elementary import exp64, largest, log1m
+from khot.kernels.elementary import exp64, larger, largest, log1m
 
 UNIT = 2.0**-53
 FAR = 1e300  # logarithms saturate here
@@ -135,9 +135,8 @@ def weigh(keys, active, length, bar, top, s, weights):
 def _sum_and_largest(weights, row, active):
     total, first = 0.0, 0.0
     for i in range(active):
-        x = weights[row, i]
-        total += x
-        first = x if x > first else first
+        total += weights[row, i]
+        first = larger(first, weights[row, i])
     return total, first
 
 

@@ -17,6 +17,7 @@ from khot.kernels.solution import BAD, SHORT
 __all__ = ["BAD", "SHORT", "backward", "forward", "room"]
 
 _EVERY_ROW = 1500  # work on any row, in units of the work on an item
+_THOROUGHLY = 5  # times as much work
 
 
 @makes_arrays
@@ -42,12 +43,10 @@ def _forward(which, keys, k, t, at, mode, out, state, paths):
 
 @makes_arrays
 def _quick_backward(first, last, keys, k, t, g, state, out, done):
-    """The rows from first to last; those that are left to `_backward` are not done."""
-    steps, spare, again = k.max(), np.empty_like(keys[0]), state.shape[1] == 0
-    desk, own = (
-        quick.desk(keys, steps),
-        np.empty(solution.state_size(len(spare), steps, spare.itemsize) if again else 0),
-    )
+    """The rows from first to last; those that are left to `_backward` are not done. Returns whether all are."""
+    steps, spare, again, complete = k.max(), np.empty_like(keys[0]), state.shape[1] == 0, True
+    desk = quick.desk(keys, steps)
+    own = np.empty(solution.state_size(len(spare), steps, spare.itemsize) if again else 0)
     for b in range(first, last):
         u, kept = solution.divided(own if again else state[b], spare)
         if again and k[b] > 0 and COLD <= t[b] < math.inf:
@@ -56,6 +55,8 @@ def _quick_backward(first, last, keys, k, t, g, state, out, done):
             done[b] = not again and kept[0] > 0.0
         if done[b]:
             quick.backward(k[b], t[b], g[b, 0], u, kept, out[b], desk)
+        complete &= done[b]
+    return complete
 
 
 @makes_arrays
@@ -89,23 +90,22 @@ def forward(
     without entries) are int64; t (rows,) and state (rows, `room`, or 0 if no backward will follow) are float64. Returns
     the lowest path up to SHORT, or more.
     """
-    lowest: list[int] = []
+    work = _work(keys, steps)
     if mode != SUM:
         paths[:] = -1
     elif long_rows.worthwhile(len(keys), keys.shape[1], steps):
         for b in range(len(keys)):
             paths[b] = long_rows.forward(keys[b], k[b], t[b], out[b, 0], state[b])
     else:
-        pool.each(
-            lambda part: lowest.append(_quick_forward(part.start, part.stop, keys, k, t, out, state, paths)),
-            pool.blocks(len(keys), _work(keys, steps)),
+        lowest = min(
+            pool.in_blocks(lambda a, b: _quick_forward(a, b, keys, k, t, out, state, paths), len(keys), work),
+            default=SHORT + 1,
         )
-        if min(lowest, default=0) >= 0:
-            return min(lowest, default=SHORT + 1)
+        if lowest >= 0:
+            return lowest
     left = np.flatnonzero(paths < 0)
-    pool.each(
-        lambda part: _forward(left[part], keys, k, t, at, mode, out, state, paths),
-        pool.blocks(len(left), 5 * _work(keys, steps)),
+    pool.in_blocks(
+        lambda a, b: _forward(left[a:b], keys, k, t, at, mode, out, state, paths), len(left), _THOROUGHLY * work
     )
     return paths.min(initial=SHORT + 1)
 
@@ -123,22 +123,19 @@ def backward(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradients in the keys (rows, n) and, if wanted, in t (rows,), for the cotangent g of the tables."""
     out, grad_t, done = np.empty_like(keys), np.empty(len(keys)), np.zeros(len(keys), bool)
+    work = _work(keys, steps)
     if mode == SUM and not want_t:
         if state.shape[1] > 0 and long_rows.worthwhile(len(keys), keys.shape[1], steps):
             done = state[:, 0] > 0
             for b in np.flatnonzero(done):
                 long_rows.backward(k[b], t[b], g[b], out[b], state[b])
-        else:
-            pool.each(
-                lambda part: _quick_backward(part.start, part.stop, keys, k, t, g, state, out, done),
-                pool.blocks(len(keys), _work(keys, steps)),
-            )
-        if done.all():
+        elif all(pool.in_blocks(lambda a, b: _quick_backward(a, b, keys, k, t, g, state, out, done), len(keys), work)):
             return out, grad_t
     left = np.flatnonzero(~done)
-    pool.each(
-        lambda part: _backward(left[part], keys, k, t, at, mode, g, want_t, state, out, grad_t),
-        pool.blocks(len(left), 5 * _work(keys, steps)),
+    pool.in_blocks(
+        lambda a, b: _backward(left[a:b], keys, k, t, at, mode, g, want_t, state, out, grad_t),
+        len(left),
+        _THOROUGHLY * work,
     )
     return out, grad_t
 

@@ -72,17 +72,13 @@ def _row(keys, present, k, t):
 
 
 @exact
-def _rows(keys, present, k, t, origin, tau):
-    for b in range(keys.shape[0]):
+def _rows(first, last, keys, present, k, t, origin, tau):
+    for b in range(first, last):
         origin[b], tau[b] = _row(keys[b], present[b], k[b], t[b])
 
 
 def solve(keys: np.ndarray, present: np.ndarray, k: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Origin and tau (rows,) for keys (rows, n) in float64."""
     origin, tau = np.empty(len(keys)), np.empty(len(keys))
-
-    def block(part: slice) -> None:
-        _rows(keys[part], present[part], k[part], t[part], origin[part], tau[part])
-
-    pool.each(block, pool.blocks(len(keys), 20 * keys.shape[1]))
+    pool.in_blocks(lambda a, b: _rows(a, b, keys, present, k, t, origin, tau), len(keys), 20 * keys.shape[1])
     return origin, tau

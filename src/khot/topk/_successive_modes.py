@@ -3,14 +3,15 @@
 import torch
 from torch import Tensor
 
-from khot.kernels.constants import ENTRIES, SUM, VECTORS
+from khot.kernels.constants import SUM, VECTORS
 from khot.topk.hard import one_hots
 
 
-def table_shape(keys: Tensor, steps: int, mode: int) -> tuple[int, ...]:
+def table_shape(rows: int, n: int, steps: int, mode: int) -> tuple[int, ...]:
     """Shape of the result for keys (rows, n): the k-hot vectors, the k vectors apart, or their entries."""
-    rows, n = keys.shape
-    return {SUM: (rows, n), VECTORS: (rows, steps, n), ENTRIES: (rows, steps)}[mode]
+    if mode == SUM:
+        return rows, n
+    return (rows, steps, n) if mode == VECTORS else (rows, steps)
 
 
 def exact_table(keys: Tensor, k: Tensor, at: Tensor, steps: int, mode: int) -> Tensor:

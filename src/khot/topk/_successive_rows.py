@@ -12,6 +12,8 @@ from khot import kernels
 from khot.topk import _successive_torch
 from khot.topk._successive_modes import exact_table, narrow, table_shape
 
+_OF_KERNELS = torch.float32, torch.float64
+
 
 @lru_cache(1)
 def _loops() -> ModuleType:
@@ -34,10 +36,10 @@ def forward(
     """
     if not _compiled(keys):
         return _forward_in_torch(keys, k, temperature, at, steps, mode)
-    loops, array, count = _loops(), _array(keys), keys.shape[0]
-    table = np.empty(table_shape(keys, steps, mode), array.dtype)
-    state = np.empty((count, loops.room(keys.shape[1], steps, array.itemsize) if keep else 0))
-    paths = np.empty(count, np.int64)
+    loops, array = _loops(), _array(keys)
+    count, n = array.shape
+    table = np.empty(table_shape(count, n, steps, mode), array.dtype)
+    state, paths = np.empty((count, _room(n, steps, array.itemsize) if keep else 0)), np.empty(count, np.int64)
     numbers = _numbers(k, count, np.int64), _numbers(temperature, count, np.float64), _items(at, count)
     lowest = loops.forward(array, *numbers, steps, mode, _as_tables(table), state, paths)
     out = torch.from_numpy(table)
@@ -105,9 +107,16 @@ def _fill_short(out: Tensor, short: Tensor, keys: Tensor, k: Any, at: Any, steps
         out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
 
 
+@lru_cache(64)
+def _room(n: int, steps: int, itemsize: int) -> int:
+    return _loops().room(n, steps, itemsize)
+
+
 def _array(x: Tensor) -> np.ndarray:
-    x = x.detach().resolve_neg()
-    return np.ascontiguousarray((x if x.dtype in (torch.float32, torch.float64) else x.float()).numpy())
+    if x.dtype not in _OF_KERNELS:
+        x = x.float()
+    array = x.numpy(force=True)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def _as_tables(x: np.ndarray) -> np.ndarray:
