@@ -30,8 +30,12 @@ def holds(condition: Tensor) -> bool:
 
 def hidden(*values: object) -> bool:
     """Whether a value may be out of reach: torch is tracing, or a function transform has wrapped it."""
+    if torch.compiler.is_compiling():
+        return True
+    if torch._C._functorch.peek_interpreter_stack() is None:  # pyright: ignore[reportAttributeAccessIssue]
+        return False
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
-    return torch.compiler.is_compiling() or any(isinstance(x, Tensor) and wrapped(x) for x in values)
+    return any(isinstance(x, Tensor) and wrapped(x) for x in values)
 
 
 def traced() -> bool:
@@ -180,7 +184,7 @@ def generator(value: Any) -> torch.Generator | None:
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
     """An int that is not a bool, at least `least`."""
-    if not is_integer(value):
+    if type(value) is not int and not is_integer(value):
         raise InvalidTypeError(
             f"{name} must be an int, but got {value!r} of type {type(value).__name__}: pass a whole number"
         )
@@ -220,7 +224,7 @@ def shape(name: str, value: Any) -> tuple[int, ...]:
 
 def positive(name: str, value: Any) -> float:
     """A positive finite number."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+    if type(value) is not float and (not isinstance(value, numbers.Real) or isinstance(value, bool)):
         raise InvalidTypeError(
             f"{name} must be a number, but got {value!r} of type {type(value).__name__}: pass a positive number"
         )

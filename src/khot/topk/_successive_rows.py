@@ -23,7 +23,7 @@ def _loops() -> ModuleType:
 
 
 def _compiled(keys: Tensor) -> bool:
-    return kernels.AVAILABLE and keys.device.type == "cpu"
+    return kernels.AVAILABLE and keys.is_cpu
 
 
 def forward(
