@@ -66,7 +66,7 @@ def _forward(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: in
 @_forward.register_fake
 def _(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> tuple[Tensor, Tensor]:
     state = keys.new_empty(keys.shape[0], _successive_rows.state_size(keys, steps), dtype=torch.float64)
-    return keys.new_empty(table_shape(*keys.shape, steps, mode)), state
+    return keys.new_empty(table_shape(keys.shape, steps, mode)), state
 
 
 @torch.library.custom_op("khot::successive_backward", mutates_args=())

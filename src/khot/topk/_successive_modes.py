@@ -1,5 +1,7 @@
 """What can be asked of the successive softmax of a table of rows, and what is the same for every way to compute it."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -7,8 +9,9 @@ from khot.kernels.constants import SUM, VECTORS
 from khot.topk.hard import one_hots
 
 
-def table_shape(rows: int, n: int, steps: int, mode: int) -> tuple[int, ...]:
-    """Shape of the result for keys (rows, n): the k-hot vectors, the k vectors apart, or their entries."""
+def table_shape(shape: Sequence[int], steps: int, mode: int) -> tuple[int, ...]:
+    """Shape of the result for keys of `shape` (rows, n): the k-hot vectors, the k vectors apart, or their entries."""
+    rows, n = shape
     if mode == SUM:
         return rows, n
     return (rows, steps, n) if mode == VECTORS else (rows, steps)

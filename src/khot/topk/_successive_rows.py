@@ -38,7 +38,7 @@ def forward(
         return _forward_in_torch(keys, k, temperature, at, steps, mode)
     loops, array = _loops(), _array(keys)
     count, n = array.shape
-    table = np.empty(table_shape(count, n, steps, mode), array.dtype)
+    table = np.empty(table_shape(array.shape, steps, mode), array.dtype)
     state, paths = np.empty((count, _room(n, steps, array.itemsize) if keep else 0)), np.empty(count, np.int64)
     numbers = _numbers(k, count, np.int64), _numbers(temperature, count, np.float64), _items(at, count)
     lowest = loops.forward(array, *numbers, steps, mode, _as_tables(table), state, paths)

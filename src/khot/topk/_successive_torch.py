@@ -14,7 +14,7 @@ from khot.topk._successive_step import reverse_step
 
 def forward(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> Tensor:
     """The tables of all rows, in float64; 0 in short rows, whatever in those with NaN."""
-    out = keys.new_zeros(table_shape(*keys.shape, steps, mode), dtype=torch.float64)
+    out = keys.new_zeros(table_shape(keys.shape, steps, mode), dtype=torch.float64)
     for solved in _solved(keys, k, temperature, steps):
         total = torch.zeros_like(solved.items.keys)
         for j, now in enumerate(solved.run(steps)):
