@@ -99,16 +99,25 @@ def nth_largest(values, n):
 def above(row, bar, maxima, index):
     """Fill in the indices of the items above the bar, of which `maxima` tell where they can be; returns how many.
 
-    The index has room for one more, which is written and not kept; it returns as soon as that is full.
+    The index has room for one more, which is written and not kept; if there are as many or more, it returns that room.
+    No branch depends on the keys, since the processor would guess it wrong. The groups to look into wait at the end of
+    the index; each holds an item at least, so that items run into them only if there is not room for all.
     """
-    count, size, room = 0, maxima.shape[0], index.shape[0]
+    size, room, groups = maxima.shape[0], index.shape[0], 0
     for group in range(size):
-        if maxima[group] > bar:
-            for i in range(group, row.shape[0], size):
-                index[count] = i
-                count += row[i] > bar
-                if count == room:
-                    return count
+        index[groups] = group
+        groups += maxima[group] > bar
+        if groups == room:
+            return room
+    for h in range(groups - 1, -1, -1):
+        index[room - groups + h] = index[h]
+    count = 0
+    for waiting in range(room - groups + 1, room + 1):
+        for i in range(index[waiting - 1], row.shape[0], size):
+            index[count] = i
+            count += row[i] > bar
+            if count == waiting:
+                return room
     return count
 
 
