@@ -19,10 +19,10 @@ _BIAS_64 = (1024 << 52) - int(np.float64(0.5**0.5).view(np.int64))
 
 
 @exact
-def exp32(x):
-    """e^x for float32 x <= 0, to 1e-7 (1 + |x| / 3); exactly 1 at 0 and exactly 0 below -87."""
+def exp32(x, s):
+    """e^(x s) for float32 x s <= 0, to 1e-7 (1 + |x s|); exactly 1 at 0 and exactly 0 below -87."""
     low = np.float32(-126.0)
-    z = x * np.float32(1.4426950408889634)
+    z = x * (s * np.float32(1.4426950408889634))
     y = z if z > low else low
     shifted = y + np.float32(_ROUND_32)
     f = y - (shifted - np.float32(_ROUND_32))
@@ -158,13 +158,13 @@ def largest(x):
     return top
 
 
-def exponential(x):
-    """exp32 or exp64, by the type of x."""
+def exponential(x, s):
+    """e^(x s) by exp32 or exp64, by the type of x."""
     raise TypeError("only for compiled code")
 
 
 @overload(exponential, jit_options={**OPTIONS, "fastmath": {"contract"}})  # pyright: ignore[reportArgumentType]
-def _exponential(x):
+def _exponential(x, s):
     if x == types.float32:
-        return lambda x: exp32(x)
-    return lambda x: exp64(x)
+        return lambda x, s: exp32(x, s)
+    return lambda x, s: exp64(x * s)

@@ -128,8 +128,8 @@ def decay(row, start, stop, bar, s, u, moments):
     for first in range(start, stop, BLOCK):
         keys, here = row[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
         for i in range(keys.shape[0]):
-            x = (keys[i] - bar) * s
-            here[i] = exponential(x) if keys[i] <= bar else zero  # the product may underflow, so it does not tell
+            x = exponential(keys[i] - bar, s)
+            here[i] = x if keys[i] <= bar else zero  # x may be 1 above the bar, too, where the product underflows
         _add_moments(here, moments)
 
 
