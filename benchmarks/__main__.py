@@ -14,7 +14,7 @@ def main() -> None:
     for path in sorted(RESULTS.glob("*.json")):
         for claim in json.loads(path.read_text())["claims"]:
             if verdict(claim):
-                print(f"  {claim['what']:<58} {claim['measured']:>10.4g}  {verdict(claim)}")
+                print(f"  {claim['what']:<62} {claim['measured']:>10.4g}  {verdict(claim)}")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,11 @@ def gumbel(*shape: int, seed: int = 0) -> torch.Tensor:
     return -torch.log(-torch.log(uniform.clamp(1e-300, 1 - 1e-16))).float()
 
 
+def numbers_of_threads() -> list[int]:
+    """One, and as many as torch takes by itself."""
+    return sorted({1, torch.get_num_threads()})
+
+
 def best(*functions: Callable[[], Any], repeats: int = 500, seconds: float = 3.0) -> list[float]:
     """The shortest time of each function after a warm-up, twice in turn, so that all see the same machine.
 
@@ -64,7 +69,7 @@ def forward_backward(function: Callable[..., torch.Tensor], keys: torch.Tensor, 
 def write(name: str, claims: list[dict[str, Any]]) -> None:
     """Print the claims and keep them in results/<name>.json. A claim has `what`, `measured`, and maybe bounds."""
     for claim in claims:
-        print(f"  {claim['what']:<58} {claim['measured']:>10.4g}  {verdict(claim)}")
+        print(f"  {claim['what']:<62} {claim['measured']:>10.4g}  {verdict(claim)}")
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({"machine": machine(), "claims": claims}, indent=2) + "\n")
