@@ -40,7 +40,7 @@ class _Cache(FunctionCache):
 
 
 def _compiled(fastmath: set[str], arrays: bool = False) -> Callable[[Callable], Any]:
-    options = {**OPTIONS, "fastmath": fastmath or False, "_nrt": arrays}
+    options = {**OPTIONS, "fastmath": fastmath or False, "_nrt": arrays, "forceinline": not arrays}
 
     def decorate(function: Callable) -> Any:
         dispatcher: Any = njit(**options)(function)
@@ -55,7 +55,10 @@ strict = _compiled(set(), arrays=True)
 """For arithmetic that must be done as it is written."""
 
 exact = _compiled({"contract"})
-"""For arithmetic whose order matters."""
+"""For arithmetic whose order matters.
+
+This and the following are put in place of every call: to hand over arrays takes as long as a short loop.
+"""
 
 makes_arrays = _compiled({"contract"}, arrays=True)
 """The same for functions that make or return arrays, or call such: they count references, which takes time.

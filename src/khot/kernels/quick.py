@@ -56,12 +56,14 @@ def forward(row, k, t, out, u, state, desk):
         active, length = passive.above(row, bar, maxima, index), split.nodes_first(row, t)
     if not top < math.inf or active < k or active > most_active(n, k) or active + 8 > desk.result.shape[0]:
         return -1
-    status = _run(row, k, t, active, length, bar, top, u, index, state, desk)
-    if status == TRUNCATED and length == 4:
-        length = 8
+    while True:
         status = _run(row, k, t, active, length, bar, top, u, index, state, desk)
-    if status != FINE:
-        return -1
+        if status == TRUNCATED and length == 4:
+            length = 8
+        elif status == FINE:
+            break
+        else:
+            return -1
     if keep:
         state[0], state[1], state[2], state[3] = 1.0, active, length, bar
     if length == 0:
