@@ -121,15 +121,24 @@ def above(row, bar, maxima, index):
     return count
 
 
+@exact
+def _below(key, bar, s):
+    """exp((key - bar) s), 0 above the bar, where it may be 1 too if the product underflows."""
+    x = exponential(key - bar, s)
+    return x if key <= bar else type(x)(0)
+
+
 @reorder
 def decay(row, start, stop, bar, s, u, moments):
     """u = exp((row - bar) s), 0 above the bar; adds the sums of its powers 1, 2, ... to moments."""
-    zero, bar, s = row.dtype.type(0), row.dtype.type(bar), row.dtype.type(s)
+    bar, s = row.dtype.type(bar), row.dtype.type(s)
     for first in range(start, stop, BLOCK):
         keys, here = row[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
-        for i in range(keys.shape[0]):
-            x = exponential(keys[i] - bar, s)
-            here[i] = x if keys[i] <= bar else zero  # x may be 1 above the bar, too, where the product underflows
+        half = keys.shape[0] // 2
+        for i in range(half):  # in pairs, for which the constants of the exponential are loaded once
+            here[i], here[half + i] = _below(keys[i], bar, s), _below(keys[half + i], bar, s)
+        for i in range(2 * half, keys.shape[0]):
+            here[i] = _below(keys[i], bar, s)
         _add_moments(here, moments)
 
 
