@@ -69,10 +69,21 @@ def _share(high, low):
 
 
 @exact
-def _gumbel32(high, low):
-    """-log of `_exponential` of the word of two halves, in float32."""
-    result = -log1m32(_share(high, low), _share(~high, ~low))
-    return -log32(larger(result, np.float32(_SMALLEST)))
+def _exponential32(share, left):
+    """`_exponential` in float32, of the share that a word makes and of that its complement makes."""
+    return larger(-log1m32(share, left), np.float32(_SMALLEST))
+
+
+@exact
+def _gumbels32(halves, left, out):
+    """-log of `_exponential` of words in two halves; in three loops, since in one the processor waits for results."""
+    for i in range(out.shape[0]):
+        high, low = halves[2 * i + 1], halves[2 * i]
+        out[i], left[i] = _share(high, low), _share(~high, ~low)
+    for i in range(out.shape[0]):
+        out[i] = _exponential32(out[i], left[i])
+    for i in range(out.shape[0]):
+        out[i] = -log32(out[i])
 
 
 @makes_arrays
@@ -99,14 +110,14 @@ def _survey(first, last, logits, tops):
 def _perturb(key0, key1, first, last, logits, tops, out):
     """Fill the groups from first to last of the flat out: logits, less the top of their row, plus noise."""
     n, words, kind = logits.shape[1], np.empty(2 * LANES, np.uint64), logits.dtype.type
-    halves, lowest, absent = words.view(np.uint32), np.finfo(logits.dtype).min, kind(-np.inf)
+    halves, left = words.view(np.uint32), np.empty(2 * LANES, np.float32)
+    lowest, absent = np.finfo(logits.dtype).min, kind(-np.inf)
     for group in range(first, last):
         _words(key0, key1, group, words)
         start = group * 2 * LANES
         here = out[start : start + 2 * LANES]
         if logits.itemsize == 4:
-            for i in range(here.shape[0]):
-                here[i] = _gumbel32(halves[2 * i + 1], halves[2 * i])
+            _gumbels32(halves, left, here)
         else:
             for i in range(here.shape[0]):
                 here[i] = -log64(_exponential(words[i]))
