@@ -18,7 +18,7 @@ import torch
 T = TypeVar("T")
 
 _SMALL = 400_000  # units of work, of about a nanosecond each, that one thread does faster than two
-_BLOCK = 100_000  # units of work in a block, at least
+_BLOCK = 200_000  # units of work in a block, at least
 _PATIENCE = 2e-4  # seconds
 
 
