@@ -57,7 +57,7 @@ strict = _compiled(set(), arrays=True)
 exact = _compiled({"contract"})
 """For arithmetic whose order matters.
 
-This and the following are put in place of every call: to hand over arrays takes as long as a short loop.
+This, `reorder` and `no_nan` are put in place of every call: to hand over arrays takes as long as a short loop.
 """
 
 makes_arrays = _compiled({"contract"}, arrays=True)
