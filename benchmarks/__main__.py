@@ -3,7 +3,7 @@
 import json
 
 from benchmarks import accuracy, memory, operators, peers, sampling, speed
-from benchmarks.common import RESULTS, verdict
+from benchmarks.common import RESULTS, line, verdict
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
     for path in sorted(RESULTS.glob("*.json")):
         for claim in json.loads(path.read_text())["claims"]:
             if verdict(claim):
-                print(f"  {claim['what']:<62} {claim['measured']:>10.4g}  {verdict(claim)}")
+                print(line(claim))
 
 
 if __name__ == "__main__":

@@ -69,10 +69,15 @@ def forward_backward(function: Callable[..., torch.Tensor], keys: torch.Tensor, 
 def write(name: str, claims: list[dict[str, Any]]) -> None:
     """Print the claims and keep them in results/<name>.json. A claim has `what`, `measured`, and maybe bounds."""
     for claim in claims:
-        print(f"  {claim['what']:<62} {claim['measured']:>10.4g}  {verdict(claim)}")
+        print(line(claim))
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({"machine": machine(), "claims": claims}, indent=2) + "\n")
+
+
+def line(claim: dict[str, Any]) -> str:
+    """A claim in a table."""
+    return f"  {claim['what']:<70} {claim['measured']:>10.4g}  {verdict(claim)}"
 
 
 def verdict(claim: dict[str, Any]) -> str:

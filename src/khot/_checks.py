@@ -57,7 +57,7 @@ def _where(bad: Tensor, values: Tensor) -> str:
 
 def is_integer(value: object) -> bool:
     """Whether `value` is a whole-number type (Python or NumPy), and not a bool."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 def float_tensor(name: str, value: Any) -> Tensor:
@@ -184,7 +184,7 @@ def generator(value: Any) -> torch.Generator | None:
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
     """An int that is not a bool, at least `least`."""
-    if type(value) is not int and not is_integer(value):
+    if not is_integer(value):
         raise InvalidTypeError(
             f"{name} must be an int, but got {value!r} of type {type(value).__name__}: pass a whole number"
         )

@@ -115,8 +115,7 @@ def _room(n: int, steps: int, itemsize: int) -> int:
 def _array(x: Tensor) -> np.ndarray:
     if x.dtype not in _OF_KERNELS:
         x = x.float()
-    array = x.numpy(force=True)
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    return np.ascontiguousarray(x.numpy(force=True))
 
 
 def _as_tables(x: np.ndarray) -> np.ndarray:
