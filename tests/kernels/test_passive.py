@@ -21,3 +21,14 @@ def test_above_finds_all_items_if_there_is_room(groups: int, share: float):
             assert count == min(len(wanted), room)
             if count < room:
                 assert sorted(index[:count]) == list(wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf, 0.0])
+def test_the_maxima_tell_of_nan(value: float, dtype: type):
+    for place in (0, 7, 8, 63, 100, 128):
+        row = np.random.default_rng(place).normal(size=129).astype(dtype)
+        row[place] = value
+        maxima = np.empty(32, dtype)
+        assert passive.maxima_of(row, 0, len(row), maxima) == (not np.isnan(value))
+        assert np.isnan(value) or maxima.max() == row.max()

@@ -14,13 +14,21 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import khot
-from khot.kernels import pool
+from khot.kernels import pool, team
+from khot.kernels.compiled import makes_arrays, shared
 
 F32, F64 = torch.float32, torch.float64
 LONG = 200_000
 TIMEOUT = 60  # seconds, after which something hangs
 
 pytestmark = pytest.mark.usefixtures("restore_threads")
+
+
+@pytest.fixture(params=["torch's threads", "helpers"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the threads of torch, and without."""
+    if request.param == "helpers":
+        monkeypatch.setattr(team, "usable", lambda: False)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -52,14 +60,43 @@ def test_each_item_is_done_once(threads: int, count: int):
     assert sorted(done) == list(range(count))
 
 
+@shared
+@makes_arrays
+def mark(first, last, times):
+    for i in range(first, last):
+        times[i] += 1
+    return first
+
+
+@shared
+@makes_arrays
+def exhaust(first, last, times):
+    return len(np.empty(2**59)) if first == 0 else last
+
+
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("work", [1, 300, 10**6])
 def test_blocks_cover_the_range(threads: int, work: int):
     torch.set_num_threads(threads)
     for size in (0, 1, 2, 9, 1000):
-        parts = sorted(pool.in_blocks(lambda first, last: (first, last), size, work))
-        assert [i for first, last in parts for i in range(first, last)] == list(range(size))
-        assert all(last > first for first, last in parts)
+        times = np.zeros(size, np.int64)
+        lowest = pool.in_blocks(mark, size, work, times)
+        assert (times == 1).all()
+        assert lowest == 0 or size == 0
+
+
+@pytest.mark.usefixtures("either")
+def test_blocks_that_need_too_much_memory():
+    torch.set_num_threads(2)
+    for work in (1, 10**6):
+        with pytest.raises(MemoryError):
+            pool.in_blocks(exhaust, 100, work, np.zeros(100, np.int64))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch has other threads elsewhere")
+def test_the_threads_of_torch_are_found():
+    assert team.usable()
 
 
 @pytest.mark.parametrize("by_caller", [True, False])
@@ -113,6 +150,7 @@ def test_work_within_work():
     assert sorted(done) == list(range(100))
 
 
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("temperature", [0.1, 1.0])
 @pytest.mark.parametrize("shape", [(37, 300), (3, 5000), (1, LONG)])
@@ -159,6 +197,7 @@ def test_a_row_does_not_depend_on_its_neighbours():
         assert_same((alone.detach().numpy(), leaf.grad.numpy()), (value[b], gradient[b]))
 
 
+@pytest.mark.usefixtures("either")
 def test_python_threads_at_once():
     torch.set_num_threads(2)
     problems = [problem(shape, seed=seed) for seed in range(4) for shape in [(60, 500), (3, 5000), (1, LONG)]]
@@ -170,18 +209,19 @@ def test_python_threads_at_once():
 
 
 def child(keys: torch.Tensor, expected: tuple[np.ndarray, np.ndarray]) -> None:
+    assert not team.usable()
     assert not pool._idle
     assert_same(value_and_gradient(keys), expected)
     assert pool._idle
 
 
+@pytest.mark.usefixtures("either")
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_in_a_forked_child():
     torch.set_num_threads(2)
     keys = problem((300, 100))  # enough for two threads, too little for torch's own, which do not survive a fork
     expected = value_and_gradient(keys)
-    assert pool._idle
     process = multiprocessing.get_context("fork").Process(target=child, args=(keys, expected))
     process.start()
     process.join(TIMEOUT)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from khot.kernels import quick, rows, successive
+from khot.kernels import pool, quick, rows, successive
 from khot.kernels.constants import SUM
 
 
@@ -18,7 +18,7 @@ def both(
     count, n = keys.shape
     ks, ts, nowhere = np.full(count, k), np.full(count, t), np.empty((count, 0), np.int64)
     g = np.random.default_rng(1).normal(size=(count, 1, n)).astype(keys.dtype)
-    results, paths = [], np.empty(count, np.int64)
+    results, paths, every = [], np.empty(count, np.int64), np.arange(count)
     for thorough in (False, True):
         state = np.empty((count, successive.room(n, k, keys.itemsize) if kept else 0))
         out, grad, done, in_t = (
@@ -28,11 +28,12 @@ def both(
             np.empty(count),
         )
         if thorough:
-            successive._forward(np.arange(count), keys, ks, ts, nowhere, SUM, out, state, np.empty_like(paths))
-            successive._backward(np.arange(count), keys, ks, ts, nowhere, SUM, g, False, state, grad, in_t)
+            shared = every, keys, ks, ts, nowhere, SUM
+            pool.in_blocks(successive._forward, count, 1, *shared, out, state, paths.copy())
+            pool.in_blocks(successive._backward, count, 1, *shared, g, False, state, grad, in_t)
         else:
-            successive._quick_forward(0, count, keys, ks, ts, out, state, paths)
-            successive._quick_backward(0, count, keys, ks, ts, g, state, grad, done)
+            pool.in_blocks(successive._quick_forward, count, 1, keys, ks, ts, out, state, paths)
+            pool.in_blocks(successive._quick_backward, count, 1, keys, ks, ts, g, state, grad, done)
             assert (done == (paths >= 0)).all()
         results.append((out[:, 0], grad))
     return results, paths
@@ -71,7 +72,8 @@ def test_gives_up_where_something_is_out_of_the_ordinary(name: str):
     keys = awkward(name)
     paths = np.empty(len(keys), np.int64)
     out, state = np.empty((len(keys), 1, keys.shape[1]), np.float32), np.empty((len(keys), 0))
-    successive._quick_forward(0, len(keys), keys, np.full(len(keys), 4), np.ones(len(keys)), out, state, paths)
+    k, t = np.full(len(keys), 4), np.ones(len(keys))
+    pool.in_blocks(successive._quick_forward, len(keys), 1, keys, k, t, out, state, paths)
     assert (paths == -1).all()
 
 
@@ -79,7 +81,7 @@ def test_cold_rows_and_empty_subsets_are_not_for_it():
     keys, paths = keys_of(200, np.float64), np.empty(4, np.int64)
     out, state = np.empty((4, 1, 200)), np.empty((4, 0))
     k, t = np.array([0, 3, 3, 3]), np.array([1.0, 0.49, 0.5, np.inf])
-    successive._quick_forward(0, 4, keys, k, t, out, state, paths)
+    pool.in_blocks(successive._quick_forward, 4, 1, keys, k, t, out, state, paths)
     assert list(paths < 0) == [True, True, False, True]
 
 

@@ -10,8 +10,10 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 
+from khot.kernels import team
+
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
-_STAMP = sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+_STAMP = sha256(b"".join([*(path.read_bytes() for path in _SOURCES), bytes([team.FOUND])])).hexdigest()
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
@@ -19,12 +21,16 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 class _Cache(FunctionCache):
     """Numba's cache on disk; a full disk or a damaged file only costs the time to compile again.
 
-    Numba keeps a function until its own file changes. Ours call each other across files, so any change counts.
+    Numba keeps a function until its own file changes, or what it closes over. Ours call each other across files, so any
+    change counts, and only that: what it closes over is one of us.
     """
 
     def __init__(self, function: Callable) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = _STAMP
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return sig, codegen.magic_tuple()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -71,3 +77,17 @@ reorder = _compiled({"contract", "reassoc", "nsz"})
 
 no_nan = _compiled({"contract", "reassoc", "nsz", "nnan"})
 """For maxima, which LLVM vectorises only so. With a NaN among the numbers the result is any number."""
+
+
+def shared(kernel: Any) -> Any:
+    """Make of a compiled kernel(first, last, *arguments), which returns a number, one for several threads.
+
+    That is function(first, last, step, threads, *arguments). It calls the kernel for blocks of `step`, in any order,
+    and returns the lowest of the numbers.
+    """
+
+    def function(first, last, step, threads, *arguments):
+        return team.divide(kernel, arguments, first, last, step, threads)
+
+    function.__qualname__ = f"shared.{kernel.__module__}.{kernel.__name__}"
+    return makes_arrays(function)

@@ -149,6 +149,17 @@ larger = _of_llvm("llvm.maxnum")
 smaller = _of_llvm("llvm.minnum")
 
 
+@intrinsic
+def size_bits(_, x):
+    """The bits of a number without its sign as an integer, which for NaN is more than for infinity."""
+
+    def generate(context, builder, signature, arguments):
+        kind = context.get_value_type(signature.return_type)
+        return builder.and_(builder.bitcast(arguments[0], kind), kind(2 ** (kind.width - 1) - 1))
+
+    return (types.int32 if x == types.float32 else types.int64)(x), generate
+
+
 @no_nan
 def largest(x):
     """The largest of an array, -inf of none."""

@@ -4,15 +4,63 @@ The chunks, and the order in which their sums are added, are those of `quick` an
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from khot.kernels import passive, pool, rows, solution, split
+from khot.kernels.compiled import exact, makes_arrays, shared
 from khot.kernels.constants import SUM
 from khot.kernels.passive import CHUNK
 from khot.kernels.split import ACTIVE
 
 _NOWHERE = np.empty(0, np.int64)
+
+
+@shared
+@makes_arrays
+def _look(first, last, row, maxima):
+    """The maxima of chunks. Returns whether none has a NaN."""
+    sound = True
+    for c in range(first, last):
+        sound &= passive.maxima_of(row, *_chunk(c, row), maxima[c])
+    return sound
+
+
+@shared
+@makes_arrays
+def _decay(first, last, row, t, bar, u, partial):
+    split.decay(row, t, bar, u, first, last, partial)
+    return 0
+
+
+@shared
+@makes_arrays
+def _evaluate(first, last, u, table, out):
+    for c in range(first, last):
+        passive.evaluate(u, *_chunk(c, u), table, out)
+    return 0
+
+
+@shared
+@makes_arrays
+def _project(first, last, solved, g, partial):
+    rows.project(solved, g, first, last, partial)
+    return 0
+
+
+@shared
+@makes_arrays
+def _combine(first, last, u, rest, g, table, out):
+    for c in range(first, last):
+        passive.combine(u, *_chunk(c, u), rest, g, table, out)
+    return 0
+
+
+@exact
+def _chunk(c, row):
+    """Where a chunk begins and ends."""
+    return c * CHUNK, min((c + 1) * CHUNK, row.shape[0])
 
 
 def worthwhile(count: int, n: int, k: int) -> bool:
@@ -25,26 +73,20 @@ def forward(row: np.ndarray, k: int, t: float, out: np.ndarray, state: np.ndarra
     space = _space(len(row), k)
     u, state = solution.divided(state, np.empty_like(row) if len(state) == 0 else row)
     maxima = np.empty((-(-len(row) // CHUNK), passive.groups(len(row), ACTIVE * k)), row.dtype)
-    nan = np.empty(len(maxima), bool)
-
-    def look(c: int, first: int, last: int) -> None:
-        nan[c] = passive.has_nan(row, first, last)
-        passive.maxima_of(row, first, last, maxima[c])
-
-    _in_chunks(len(row), look)
-    if k <= 0 or split.dense(len(row), k) or not 0 < t < np.inf or nan.any() or maxima.max() == np.inf:
+    sound = _in_chunks(_look, len(row), row, maxima)
+    if k <= 0 or split.dense(len(row), k) or not 0 < t < np.inf or not sound or maxima.max() == np.inf:
         return -1
     parts = split.largest_active(row, k, maxima.max(0), u, space)
     if parts.bar == -np.inf:
         return -1
     partial = np.empty((len(maxima), split.nodes_first(row, t)))
-    _in_chunks(len(row), lambda c, first, last: split.decay(row, t, parts.bar, u, c, c + 1, partial))
+    _in_chunks(_decay, len(row), row, t, parts.bar, u, partial)
     parts = parts._replace(moments=split.total(partial, space))
     solved = solution.solve(row, k, t, parts, len(state) > 0, False, state, space)
     if len(solved.split.moments) == 0:
         return -1
     table = rows.result_coefficients(solved, space)
-    _in_chunks(len(row), lambda c, first, last: passive.evaluate(u, first, last, table, out))
+    _in_chunks(_evaluate, len(row), u, table, out)
     out[parts.index] = solved.result[: len(parts.index)]
     return solved.path
 
@@ -57,11 +99,11 @@ def backward(k: int, t: float, g: np.ndarray, out: np.ndarray, state: np.ndarray
     chunks, length = -(-len(out) // CHUNK), len(solved.split.moments)
     partial = np.empty((chunks if length else 0, 1, length))
     if length:
-        _in_chunks(len(out), lambda c, first, last: rows.project(solved, g, c, c + 1, partial))
+        _in_chunks(_project, len(out), solved, g, partial)
     swept = rows.sweep(solved, k, t, SUM, _NOWHERE, g, partial, space)
     if length:
         rest, table = rows.slopes(solved, swept, k, t, SUM, space)
-        _in_chunks(len(out), lambda c, first, last: passive.combine(u, first, last, rest, g[0], table[0], out))
+        _in_chunks(_combine, len(out), u, rest, g[0], table[0], out)
     else:
         out[:] = 0
     rows.put(solved.split.index, swept.keys, out)
@@ -73,6 +115,6 @@ def _space(n: int, k: int) -> np.ndarray:
     return space
 
 
-def _in_chunks(n: int, function: Callable[[int, int, int], None]) -> None:
-    """Call function(c, first, last) on every chunk c of range(n)."""
-    pool.each(lambda c: function(c, c * CHUNK, min(c * CHUNK + CHUNK, n)), range(-(-n // CHUNK)))
+def _in_chunks(function: Callable[..., int], n: int, *arguments: Any) -> int:
+    """Call a shared function for the chunks of n items."""
+    return pool.in_blocks(function, -(-n // CHUNK), CHUNK, *arguments)

@@ -8,7 +8,7 @@ first half, so that stores are vectors.
 import numpy as np
 
 from khot.kernels import passive, pool
-from khot.kernels.compiled import exact, makes_arrays
+from khot.kernels.compiled import exact, makes_arrays, shared
 from khot.kernels.elementary import larger, largest, log1m32, log32, log64
 
 LANES = 256
@@ -86,17 +86,20 @@ def _gumbels32(halves, left, out):
         out[i] = -log32(out[i])
 
 
+@shared
 @makes_arrays
-def _fill_exponential(key0, key1, first, last, out):
+def _fill_exponential(first, last, key0, key1, out):
     words = np.empty(2 * LANES, np.uint64)
     for group in range(first, last):
         _words(key0, key1, group, words)
         here = out[group * 2 * LANES : (group + 1) * 2 * LANES]
         for i in range(here.shape[0]):
             here[i] = _exponential(words[i])
+    return 0
 
 
-@exact
+@shared
+@makes_arrays
 def _survey(first, last, logits, tops):
     """The largest of each row from first to last; returns whether none is NaN or +inf."""
     sound = True
@@ -106,8 +109,9 @@ def _survey(first, last, logits, tops):
     return sound
 
 
+@shared
 @makes_arrays
-def _perturb(key0, key1, first, last, logits, tops, out):
+def _perturb(first, last, key0, key1, logits, tops, out):
     """Fill the groups from first to last of the flat out: logits, less the top of their row, plus noise."""
     n, words, kind = logits.shape[1], np.empty(2 * LANES, np.uint64), logits.dtype.type
     halves, left = words.view(np.uint32), np.empty(2 * LANES, np.float32)
@@ -131,12 +135,13 @@ def _perturb(key0, key1, first, last, logits, tops, out):
                 distance = lowest if distance < lowest else distance
                 there[i] += absent if row[i] == absent else distance
             start = stop
+    return 0
 
 
 def exponential(key: tuple[int, int], out: np.ndarray) -> None:
     """Fill a flat array of float64 with standard exponential numbers."""
     groups, words = -(-len(out) // (2 * LANES)), (np.uint64(key[0]), np.uint64(key[1]))
-    pool.in_blocks(lambda first, last: _fill_exponential(*words, first, last, out), groups, work=10 * LANES)
+    pool.in_blocks(_fill_exponential, groups, 10 * LANES, *words, out)
 
 
 def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.ndarray) -> bool:
@@ -146,14 +151,11 @@ def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.nda
     that a large offset does not swallow the noise. Returns whether no logit is NaN or +inf; if one is, nothing is done.
     """
     words, tops = (np.uint64(key[0]), np.uint64(key[1])), np.empty(len(logits), logits.dtype)
-    sound = pool.in_blocks(
-        lambda first, last: _survey(first, last, logits, tops), len(logits), work=logits.shape[1] // 4
-    )
-    if not all(sound):
+    if not pool.in_blocks(_survey, len(logits), logits.shape[1] // 4, logits, tops):
         return False
     if not centred:
         tops[:] = 0
     flat = out.reshape(-1)
     groups = -(-len(flat) // (2 * LANES))
-    pool.in_blocks(lambda first, last: _perturb(*words, first, last, logits, tops, flat), groups, work=10 * LANES)
+    pool.in_blocks(_perturb, groups, 10 * LANES, *words, logits, tops, flat)
     return True

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from khot.kernels.compiled import exact, makes_arrays, no_nan, reorder
-from khot.kernels.elementary import exp64, exponential, larger, largest, smaller
+from khot.kernels.elementary import exp64, exponential, larger, largest, size_bits, smaller
 
 BLOCK = 1024  # items whose powers stay in the first-level cache
 CHUNK = 32 * BLOCK  # items that one thread takes at a time in a very long row
@@ -31,13 +31,19 @@ def groups(n, size):
 
 @no_nan
 def maxima_of(row, start, stop, maxima):
-    """Maximum of every group: item i belongs to the group i modulo their number, of which `start` is a multiple."""
+    """Maximum of every group: item i belongs to the group i modulo their number, of which `start` is a multiple.
+
+    Returns whether no item is NaN; if one is, the maxima are any numbers.
+    """
+    infinite = worst = size_bits(row.dtype.type(math.inf))
     for i in range(maxima.shape[0]):
         maxima[i] = -math.inf
     for first in range(start, stop, maxima.shape[0]):
         part = row[first : min(first + maxima.shape[0], stop)]
         for i in range(part.shape[0]):
             maxima[i] = larger(part[i], maxima[i])
+            worst = max(worst, size_bits(part[i]))
+    return worst == infinite
 
 
 @reorder

@@ -1,8 +1,8 @@
-"""Work over a few threads, for kernels that release the GIL.
+"""Work over as many threads as torch uses: on its own where they can be had (`khot.kernels.team`), or else on these.
 
-Numba's own `prange` does not survive both forks and threads. These are helper threads that are forgotten after a fork,
-and with the calling one as many as torch uses. They wait at bare locks: for tables that one thread does in a third of a
-millisecond, the futures of a thread pool take too long.
+Numba's own `prange` does not survive both forks and threads. These are helper threads that are forgotten after a fork.
+They wait at bare locks: for tables that one thread does in a third of a millisecond, the futures of a thread pool take
+too long.
 """
 
 import os
@@ -11,15 +11,25 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
+from khot.kernels import team
+
 T = TypeVar("T")
 
-_SMALL = 400_000  # units of work, of about a nanosecond each, that one thread does faster than two
-_BLOCK = 200_000  # units of work in a block, at least
 _PATIENCE = 2e-4  # seconds
+
+
+class _Cost(NamedTuple):
+    """Of threads, in units of work, of about a nanosecond each."""
+
+    small: int  # what one does faster than two
+    block: int  # what they should take at a time, at least
+
+
+_OF_TEAM, _OF_HELPERS = _Cost(100_000, 20_000), _Cost(400_000, 200_000)
 
 
 class _Helper:
@@ -83,18 +93,26 @@ def threads() -> int:
     return torch.get_num_threads()
 
 
-def in_blocks(function: Callable[[int, int], T], size: int, work: int) -> list[T]:
-    """Call function(first, last) for blocks of range(size), a few for each thread, or one if all work is small.
+def in_blocks(function: Callable[..., int], size: int, work: int, *arguments: Any) -> int:
+    """Call a function that `khot.kernels.compiled.shared` made for range(size); returns the lowest number.
 
-    `work` is about what one member of the range costs. Returns what the function returned, in any order.
+    `work` is about what one member of the range costs. If all of it is small, one thread does it.
     """
-    workers = threads() if size * work >= _SMALL else 1
+    together = team.usable()
+    cost, total = _OF_TEAM if together else _OF_HELPERS, size * work
+    workers = threads() if total >= cost.small else 1
     if workers <= 1:
-        return [function(0, size)] if size else []
-    parts = max(workers, min(size * work // _BLOCK, 8 * workers))
-    step, results = max(1, -(-size // parts)), []
-    each(lambda first: results.append(function(first, min(first + step, size))), range(0, size, step))
-    return results
+        return function(0, size, size, 1, *arguments)
+    step = max(1, -(-size // max(workers, min(total // cost.block, 8 * workers))))
+    if together:
+        return function(0, size, step, workers, *arguments)
+    lowest: list[int] = []
+
+    def block(first: int) -> None:
+        lowest.append(function(first, min(first + step, size), step, 1, *arguments))
+
+    each(block, range(0, size, step))
+    return min(lowest)
 
 
 def each(function: Callable[[T], None], items: Sequence[T]) -> None:

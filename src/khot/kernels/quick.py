@@ -49,9 +49,9 @@ def forward(row, k, t, out, u, state, desk):
         active, length, bar, top = n, 0, -math.inf, _largest_of_ordinary(row)
     else:
         maxima = desk.maxima[: passive.groups(n, ACTIVE * k)]
-        passive.maxima_of(row, 0, n, maxima)
+        sound = passive.maxima_of(row, 0, n, maxima)
         top, bar = np.float64(largest(maxima)), np.float64(split.halfway(maxima, ACTIVE * k))
-        if not bar > -math.inf or passive.has_nan(row, 0, n):
+        if not bar > -math.inf or not sound:
             return -1
         active, length = passive.above(row, bar, maxima, index), split.nodes_first(row, t)
     if not top < math.inf or active < k or active > most_active(n, k) or active + 8 > desk.result.shape[0]:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from khot.kernels import long_rows, pool, quick, rows, solution, split
-from khot.kernels.compiled import makes_arrays
+from khot.kernels.compiled import makes_arrays, shared
 from khot.kernels.constants import COLD, SUM
 from khot.kernels.solution import BAD, SHORT
 
@@ -20,6 +20,7 @@ _EVERY_ROW = 1500  # work on any row, in units of the work on an item
 _THOROUGHLY = 5  # times as much work
 
 
+@shared
 @makes_arrays
 def _quick_forward(first, last, keys, k, t, out, state, paths):
     """The rows from first to last; the path of those that are left to `_forward` is -1. Returns the lowest."""
@@ -32,15 +33,18 @@ def _quick_forward(first, last, keys, k, t, out, state, paths):
     return lowest
 
 
+@shared
 @makes_arrays
-def _forward(which, keys, k, t, at, mode, out, state, paths):
-    """Some rows, thoroughly."""
+def _forward(first, last, which, keys, k, t, at, mode, out, state, paths):
+    """Some of the rows `which`, thoroughly."""
     space, spare = np.empty(rows.scratch_size(keys.shape[1], k.max())), np.empty_like(keys[0])
-    for b in which:
+    for b in which[first:last]:
         u, kept = solution.divided(state[b], spare)
         paths[b] = rows.forward_row(keys[b], k[b], t[b], mode, at[b], out[b], u, kept, space)
+    return 0
 
 
+@shared
 @makes_arrays
 def _quick_backward(first, last, keys, k, t, g, state, out, done):
     """The rows from first to last; those that are left to `_backward` are not done. Returns whether all are."""
@@ -59,13 +63,15 @@ def _quick_backward(first, last, keys, k, t, g, state, out, done):
     return complete
 
 
+@shared
 @makes_arrays
-def _backward(which, keys, k, t, at, mode, g, want_t, state, out, grad_t):
-    """Some rows, thoroughly."""
+def _backward(first, last, which, keys, k, t, at, mode, g, want_t, state, out, grad_t):
+    """Some of the rows `which`, thoroughly."""
     space, spare = np.empty(rows.scratch_size(keys.shape[1], k.max())), np.empty_like(keys[0])
-    for b in which:
+    for b in which[first:last]:
         u, kept = solution.divided(state[b], spare)
         grad_t[b] = rows.backward_row(keys[b], k[b], t[b], mode, at[b], g[b], want_t, out[b], u, kept, space)
+    return 0
 
 
 def room(n: int, steps: int, itemsize: int) -> int:
@@ -97,16 +103,11 @@ def forward(
         for b in range(len(keys)):
             paths[b] = long_rows.forward(keys[b], k[b], t[b], out[b, 0], state[b])
     else:
-        lowest = min(
-            pool.in_blocks(lambda a, b: _quick_forward(a, b, keys, k, t, out, state, paths), len(keys), work),
-            default=SHORT + 1,
-        )
+        lowest = pool.in_blocks(_quick_forward, len(keys), work, keys, k, t, out, state, paths)
         if lowest >= 0:
             return lowest
     left = np.flatnonzero(paths < 0)
-    pool.in_blocks(
-        lambda a, b: _forward(left[a:b], keys, k, t, at, mode, out, state, paths), len(left), _THOROUGHLY * work
-    )
+    pool.in_blocks(_forward, len(left), _THOROUGHLY * work, left, keys, k, t, at, mode, out, state, paths)
     return paths.min(initial=SHORT + 1)
 
 
@@ -129,14 +130,10 @@ def backward(
             done = state[:, 0] > 0
             for b in np.flatnonzero(done):
                 long_rows.backward(k[b], t[b], g[b], out[b], state[b])
-        elif all(pool.in_blocks(lambda a, b: _quick_backward(a, b, keys, k, t, g, state, out, done), len(keys), work)):
+        elif pool.in_blocks(_quick_backward, len(keys), work, keys, k, t, g, state, out, done):
             return out, grad_t
     left = np.flatnonzero(~done)
-    pool.in_blocks(
-        lambda a, b: _backward(left[a:b], keys, k, t, at, mode, g, want_t, state, out, grad_t),
-        len(left),
-        _THOROUGHLY * work,
-    )
+    pool.in_blocks(_backward, len(left), _THOROUGHLY * work, left, keys, k, t, at, mode, g, want_t, state, out, grad_t)
     return out, grad_t
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from khot.kernels import passive, pool
-from khot.kernels.compiled import exact, makes_arrays, reorder
+from khot.kernels.compiled import exact, makes_arrays, reorder, shared
 from khot.kernels.elementary import exp64
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
@@ -71,14 +71,16 @@ def _row(keys, present, k, t):
     return origin, tau
 
 
-@exact
+@shared
+@makes_arrays
 def _rows(first, last, keys, present, k, t, origin, tau):
     for b in range(first, last):
         origin[b], tau[b] = _row(keys[b], present[b], k[b], t[b])
+    return 0
 
 
 def solve(keys: np.ndarray, present: np.ndarray, k: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Origin and tau (rows,) for keys (rows, n) in float64."""
     origin, tau = np.empty(len(keys)), np.empty(len(keys))
-    pool.in_blocks(lambda a, b: _rows(a, b, keys, present, k, t, origin, tau), len(keys), 20 * keys.shape[1])
+    pool.in_blocks(_rows, len(keys), 20 * keys.shape[1], keys, present, k, t, origin, tau)
     return origin, tau
