@@ -137,6 +137,13 @@ def test_the_table_shows_the_paper_and_the_difference():
     assert lines[2].split() == ["mnist", "cnn", "99.00", "99.4", "-0.40", "9.0"]
 
 
+def test_files_that_are_no_results_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture):
+    for name, text in (("notes", "{}"), ("cut", "{"), ("list", "[]")):
+        (tmp_path / f"knn-{name}.json").write_text(text)
+    assert knn.results(tmp_path) == []
+    assert capsys.readouterr().err.count("which is no result") == 3
+
+
 def test_unknown_rows_are_refused(capsys: pytest.CaptureFixture, tmp_path: Path):
     with pytest.raises(InvalidValueError, match=r"no profile 'full' for 'digits': choose one of digits \(quick\)"):
         knn.run("digits", "subset", "full", tmp_path)

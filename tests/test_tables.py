@@ -73,8 +73,12 @@ def test_a_column_that_is_needed(tmp_path):
     [
         ("a;b;y\n1;2;x", "only one column"),
         ("a,a,y\n1,2,x", "several columns with the name 'a'"),
-        ("a,b,y\n1,,x", "got '' in row 1 below the names: fill in missing numbers"),
-        ("a,b,y\n1,u,x", "got 'u' in row 1 below the names: encode or drop"),
+        ("a,b,y\n1,,x", "got '' in row 1 below the names, column 'b': fill in missing numbers"),
+        ("a,b,y\n1,2,x\n1,NaN,x", "got 'NaN' in row 2 below the names, column 'b': fill in missing numbers"),
+        ("1,2,x\nNA,3,x", "got 'NA' in row 2, column 1: fill in missing numbers"),
+        ("a,b,y\n1,u,x", "got 'u' in row 1 below the names, column 'b': encode or leave out"),
+        (",b,y\n1,2,x", "a column without a name, number 1: name it, or leave it out"),
+        ("a,b,y\n1,2,x\n1,2, ", "no label in row 2: fill it in"),
     ],
 )
 def test_bad_tables(tmp_path, text, message):
@@ -86,10 +90,42 @@ def test_bad_npz(tmp_path):
     path = tmp_path / "rows.npz"
     with path.open("wb") as file:
         np.save(file, np.zeros((2, 2)))
-    with pytest.raises(DataFileError, match="cannot be read as NPZ"):
+    with pytest.raises(DataFileError, match="is no NPZ file"):
         read_rows(path)
     np.savez(path, X=np.zeros((2, 2)), y=np.zeros(3))
     with pytest.raises(DataFileError, match=r"2 rows X, but labels y of shape \(3,\)"):
         read_queries(path, 2, None)
-    with pytest.raises(DataFileError, match="its labels are the array y"):
+    with pytest.raises(DataFileError, match="it has the arrays X and y"):
         read_rows(path, label="kind")
+
+
+def test_names_that_are_numbers(tmp_path):
+    table = "0,1,2,3,kind\n5,1,7,2,x\n4,1,7,3,y\n"
+    rows, labels, layout = read_rows(written(tmp_path, table))
+    assert len(rows) == len(labels) == 2
+    assert layout.columns == ["0", "1", "2", "3"]
+    short = Layout(["0", "1"], "kind", 2)
+    assert read_queries(written(tmp_path, "1,0\n5,6\n7,8"), 2, short)[0].tolist() == [[6, 5], [8, 7]]
+
+
+def test_labels_have_no_spaces_around_them(tmp_path):
+    assert list(read_rows(written(tmp_path, "a, y\n1, x\n2,x"))[1]) == ["x", "x"]
+
+
+def test_ignored_columns(tmp_path):
+    path = written(tmp_path, "id,a,y,b\nk1,1,x,2\nk2,3,z,4")
+    rows, labels, layout = read_rows(path, label="y", ignored=["id"])
+    assert rows.tolist() == [[1, 2], [3, 4]]
+    assert list(labels) == ["x", "z"]
+    for text in ("id,b,a\nq,2,1", "b,a\n2,1"):
+        assert read_queries(written(tmp_path, text), 2, layout)[0].tolist() == [[1, 2]]
+    with pytest.raises(DataFileError, match="has no column 'name', but columns id, a, y, b"):
+        read_rows(written(tmp_path, "id,a,y,b\nk1,1,x,2"), ignored=["name"])
+    with pytest.raises(DataFileError, match="has no column 'name', but no names in its first line"):
+        read_rows(written(tmp_path, "1,2,x"), ignored=["name"])
+
+
+def test_files_of_other_kinds(tmp_path):
+    np.save(tmp_path / "rows.npy", np.zeros((2, 2)))
+    with pytest.raises(DataFileError, match="must be a CSV or NPZ file"):
+        read_rows(tmp_path / "rows.npy")

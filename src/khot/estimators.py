@@ -1,16 +1,20 @@
 """What the scikit-learn faces of the applications share."""
 
+import numbers
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
+
+DEVICES = ("cpu", "cuda", "mps", "auto")
 
 
 def draw_seed(random_state: Any) -> int:
@@ -29,6 +33,7 @@ def draw_seed(random_state: Any) -> int:
 
 def find_device(name: str) -> torch.device:
     """The device of a name; that of "auto" is the CPU where there is no other."""
+    _checks.choice("device", name, DEVICES)
     there = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     if name not in ("cpu", "auto", there.type):
         raise InvalidValueError(f"device {name!r} is not available, but {there.type!r} is: pass that, or 'auto'")
@@ -46,9 +51,13 @@ def encoder_name(encoder: Any, names: Collection[str]) -> str:
 
 
 def check_resume(estimator: Any) -> None:
-    """Refuse to resume a training whose folder is not named."""
+    """Refuse to resume a training whose folder is not named, or that drew its own seed."""
     if estimator.resume and estimator.folder is None:
-        raise InvalidValueError("resume goes on with the training in folder, but folder is None: pass its folder")
+        raise InvalidValueError("resume needs the folder of the training, but got none: pass it (folder=, --run)")
+    if estimator.resume and not isinstance(estimator.random_state, numbers.Integral):
+        raise InvalidValueError(
+            f"resume needs the seed of the training, but random_state is {estimator.random_state!r}: pass its int"
+        )
 
 
 def equal_shares(size: int, processes: int) -> int:
@@ -70,17 +79,25 @@ def fitting(estimator: Any) -> Iterator[Path]:
         vars(estimator).clear()
         vars(estimator).update(before)
         if isinstance(error, KeyboardInterrupt) and estimator.folder is None:
-            message = "stopped by Ctrl-C, and nothing was kept: pass a folder to be able to resume"
+            message = "stopped by Ctrl-C, and nothing was kept: pass a folder (folder=, --run) to be able to resume"
             raise KeyboardInterrupt(message) from None
         raise
 
 
 def as_array(value: Any) -> Any:
-    """Tensors as arrays; the rest is for scikit-learn to judge."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    """Tensors as arrays; the rest is for scikit-learn to judge, but for what it would take for numbers."""
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided:
+            raise InvalidTypeError(f"a tensor of layout {value.layout} cannot be used: pass x.to_dense()")
+        return (value.float() if value.dtype == torch.bfloat16 else value).detach().cpu().numpy()
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidValueError("an array with masked values cannot be used: fill them in, or leave out such rows")
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):
+        raise InvalidTypeError(f"an array of {value.dtype} cannot be used: convert it to numbers or texts")
+    return value
 
 
-def in_one_line(error: ValueError) -> str:
+def in_one_line(error: Exception) -> str:
     """What scikit-learn found; of missing values it would go on for a page."""
     message = str(error)
     if "contains NaN" in message or "contains infinity" in message:

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from khot import __version__
+from khot import __version__, _checks
 from khot.errors import ModelFileError
-from khot.training._checkpoints import read_tensors, write_json, write_tensors
+from khot.training._checkpoints import draft_json, draft_tensors, read_tensors
 
 _TENSORS, _ENCODER = "tensors.safetensors", "encoder/"
 _FORMAT = 1
@@ -47,11 +48,15 @@ def write_parts(
 ) -> None:
     """Write numbers and tensors such that files of two saves are told apart."""
     check_folder(folder, kind, beside)
-    json.dumps(numbers)  # what cannot be written must not cost the model that is there
     folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in tensors.items()})
-    about = {"format": _FORMAT, "khot": __version__, **numbers, "digest": _digest(folder / _TENSORS)}
-    write_json(folder / f"{kind}.json", about)
+    draft = draft_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in tensors.items()})
+    about = {"format": _FORMAT, "khot": __version__, **numbers, "digest": _digest(draft)}
+    try:
+        words = draft_json(folder / f"{kind}.json", about)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"{_a(kind)} cannot be saved to {folder}: {error}") from error
+    draft.replace(folder / _TENSORS)  # not before both are written: what fails must not cost the model that is there
+    words.replace(folder / f"{kind}.json")
 
 
 def weights_of(module: nn.Module, prefix: str) -> dict[str, Tensor]:
@@ -75,7 +80,11 @@ def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
     """Refuse a folder to which no such model can be written, as it holds other things."""
     if folder.exists() and not folder.is_dir():
         raise ModelFileError(f"{folder} is a file: save {_a(kind)} to a folder")
-    inside = {path.name for path in folder.iterdir() if path.suffix != ".draft"} if folder.is_dir() else set()
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK) or (folder.is_symlink() and not folder.exists()):
+        raise ModelFileError(f"{folder} cannot be made or written to: save {_a(kind)} to another folder")
+    files = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    inside = {name for name in files if not name.startswith(".") and not name.endswith(".draft")}
     if not inside <= {f"{kind}.json", _TENSORS, *beside}:
         raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
 
@@ -120,7 +129,8 @@ def read_model(
         if numbers["feature_names"]:
             model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)
         restore(numbers, tensors)
-    model.encoder_ = load_weights(folder, _encoder(folder, name, build, encoder), tensors, _ENCODER)
+    module = _encoder(folder, name, build, encoder)
+    model.encoder_ = load_weights(folder, module, tensors, _ENCODER)
     model.encoder = name or encoder
 
 
@@ -155,7 +165,10 @@ def _encoder(folder: Path, name: str | None, build: Callable[[str], nn.Module], 
         raise ModelFileError(f"{folder} was saved with an encoder of your own: pass such a module as encoder")
     if name is not None and given is not None:
         raise ModelFileError(f"{folder} was saved with the encoder {name!r}: do not pass another one")
-    return build(name) if name is not None else copy.deepcopy(given)  # pyright: ignore[reportReturnType]
+    if name is None:
+        return copy.deepcopy(_checks.instance("encoder", given, nn.Module))
+    with reading(folder):
+        return build(name)
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:

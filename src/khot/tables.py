@@ -2,9 +2,10 @@
 
 import csv
 import json
+import math
 import zipfile
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from khot.errors import DataFileError
 
 _LONGEST = 2**31 - 1  # characters of a cell
+_EMPTY = ("", "na", "n/a", "nan", "null", "none", "inf", "-inf")
 
 
 @dataclass(frozen=True)
@@ -27,36 +29,48 @@ class Layout:
     label : str or None
         Name of the label column.
     place : int
-        Number of the label column, from 0.
+        Number of the label column, from 0, among those that are not ignored.
+    ignored : list of str
+        Names of columns that are left out, if they are there.
     """
 
     columns: list[str] | None
     label: str | None
     place: int
+    ignored: list[str] = field(default_factory=list)
 
 
 def read_rows(
-    path: Path, label: str | None = None, header: bool | None = None
+    path: Path, label: str | None = None, header: bool | None = None, ignored: Collection[str] = ()
 ) -> tuple[np.ndarray, np.ndarray, Layout | None]:
     """Rows, labels and layout of a CSV file whose last column, or column `label`, is the label; or X and y of an NPZ.
 
     The first line has names if `header` says so; by default if none of its cells is a number, or if one is a word where
-    all other lines have numbers. Commas separate the columns.
+    all other lines have numbers. Commas separate the columns, of which some are `ignored`.
     """
-    if path.suffix.lower() == ".npz":
+    if _is_npz(path):
         X, y = _arrays(path)  # noqa: N806
         if y is None:
             raise DataFileError(f"{path} has no array y: save it with np.savez(path, X=rows, y=labels)")
-        if label is not None:
-            raise DataFileError(f"{path} has no columns with names such as {label!r}: its labels are the array y")
+        if label is not None or ignored:
+            name = next(iter(ignored), label)
+            raise DataFileError(f"{path} has no columns with names such as {name!r}: it has the arrays X and y")
         return X, y, None
-    names, lines = _lines(path, header)
+    names, lines = _without(path, *_lines(path, header), ignored, needed=True)
     place = _place(path, names, label) % len(lines[0])
     if len(lines[0]) == 1:
         raise DataFileError(f"{path} has only one column: it needs numbers and a label, with commas between them")
-    layout = Layout(names[:place] + names[place + 1 :], names[place], place) if names else Layout(None, None, place)
-    rows = _numbers(path, [line[:place] + line[place + 1 :] for line in lines])
-    return rows, _labels([line[place] for line in lines]), layout
+    if names and "" in names:
+        raise DataFileError(
+            f"{path} has a column without a name, number {names.index('') + 1}: name it, or leave it out, "
+            "as one does with the index of a data frame (index=False)"
+        )
+    columns = names[:place] + names[place + 1 :] if names else None
+    rows = _numbers(path, [line[:place] + line[place + 1 :] for line in lines], columns)
+    labels = [line[place].strip() for line in lines]
+    if "" in labels:
+        raise DataFileError(f"{path} has no label in row {labels.index('') + 1}: fill it in, or leave out the row")
+    return rows, _labels(labels), Layout(columns, names[place] if names else None, place, list(ignored))
 
 
 def read_queries(
@@ -67,12 +81,15 @@ def read_queries(
     The columns of a CSV file go by their names, if both this file and that of the `layout` have names, or else by their
     order; then there are labels, at the same place, if it has one column more than needed.
     """
-    if path.suffix.lower() == ".npz":
+    if _is_npz(path):
         X, y = _arrays(path)  # noqa: N806
         if y is not None and y.shape != (len(X),):
             raise DataFileError(f"{path} has {len(X)} rows X, but labels y of shape {y.shape}: give every row one")
         return X, y
-    names, lines = _lines(path, header)
+    known = {*(layout.columns or [])} if layout else set()
+    names, lines = _without(path, *_lines(path, header, known=known), layout.ignored if layout else ())
+    if names is not None and label is not None:
+        _place(path, names, label)
     if layout is None or layout.columns is None or names is None:
         labelled = label is not None or len(lines[0]) == columns + 1
         place = (layout.place if layout else len(lines[0]) - 1) if label is None else _place(path, names, label)
@@ -81,7 +98,7 @@ def read_queries(
         label = layout.label if label is None else label
         labelled, place = label in names, names.index(label) if label in names else -1
         order = _by_name(path, names, layout.columns, label)
-    rows = _numbers(path, [[line[i] for i in order] for line in lines])
+    rows = _numbers(path, [[line[i] for i in order] for line in lines], [names[i] for i in order] if names else None)
     return rows, _labels([line[place] for line in lines]) if labelled else None
 
 
@@ -91,7 +108,10 @@ def _by_name(path: Path, names: list[str], columns: list[str], label: str | None
             raise DataFileError(f"{path} has no column {name!r}, which the model was trained with: add it")
     for name in names:
         if name not in columns and name != label:
-            raise DataFileError(f"{path} has a column {name!r}, which the model was not trained with: leave it out")
+            raise DataFileError(
+                f"{path} has a column {name!r}, which the model was not trained with: leave it out, here or, with "
+                "--ignore, in training"
+            )
     return [names.index(name) for name in columns]
 
 
@@ -112,7 +132,8 @@ def read_matrix(path: Path, label: str | None = None) -> tuple[np.ndarray, np.nd
         return _parquet(path, label)
     if label is not None:
         return read_rows(path, label)[:2]
-    return _numbers(path, _lines(path)[1]), None
+    names, lines = _lines(path)
+    return _numbers(path, lines, names), None
 
 
 def read_texts(path: Path, column: str) -> list[str]:
@@ -124,14 +145,8 @@ def read_texts(path: Path, column: str) -> list[str]:
 
 def read_named(path: Path, ignored: Collection[str] = (), needed: bool = False) -> tuple[np.ndarray, list[str] | None]:
     """Rows of numbers of a CSV file without the `ignored` columns, which may be `needed`, and the others' names."""
-    names, lines = _lines(path)
-    if needed:
-        for name in ignored:
-            _place(path, names, name)
-    if names is not None and ignored:
-        kept = [place for place, name in enumerate(names) if name not in ignored]
-        names, lines = [names[place] for place in kept], [[line[place] for place in kept] for line in lines]
-    return _numbers(path, lines), names
+    names, lines = _without(path, *_lines(path), ignored, needed)
+    return _numbers(path, lines, names), names
 
 
 def read_labelled(path: Path, labels: str | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -205,11 +220,21 @@ def write_points(path: Path, points: np.ndarray, names: Sequence[str]) -> None:
         write_csv(path, names, points.tolist())
 
 
+def _is_npz(path: Path) -> bool:
+    """Whether a file is NPZ rather than CSV; others are refused."""
+    kind = path.suffix.lower()
+    if kind in (".npy", ".parquet"):
+        raise DataFileError(f"{path} must be a CSV or NPZ file: np.savez(path, X=rows, y=labels) writes one")
+    return kind == ".npz"
+
+
 def _arrays(path: Path, needed: str = "X") -> tuple[np.ndarray, np.ndarray | None]:
+    if path.is_file() and not zipfile.is_zipfile(path):
+        raise DataFileError(f"{path} is no NPZ file, or a damaged one: save it with np.savez")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:  # TypeError: an NPY of the wrong name
+    except (ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
         raise DataFileError(
             f"{path} cannot be read as NPZ ({error}): save it with np.savez, without objects"
         ) from error
@@ -217,6 +242,9 @@ def _arrays(path: Path, needed: str = "X") -> tuple[np.ndarray, np.ndarray | Non
         raise DataFileError(
             f"{path} has arrays {sorted(arrays)}, but not {needed}: save it with np.savez(path, X=rows, y=labels)"
         )
+    for name, array in arrays.items():
+        if array.ndim == 0 and name in ("X", "y"):
+            raise DataFileError(f"{path} has a single number as {name}: save an array with an entry for each row")
     return arrays[needed], arrays.get("y")
 
 
@@ -249,8 +277,13 @@ def _parquet(path: Path, label: str | None) -> tuple[np.ndarray, np.ndarray | No
     return np.column_stack(list(columns.values())), labels
 
 
-def _lines(path: Path, header: bool | None = None, empty: bool = False) -> tuple[list[str] | None, list[list[str]]]:
-    """The names of the columns, if the first line has them, and the other lines; of one column also those `empty`."""
+def _lines(
+    path: Path, header: bool | None = None, empty: bool = False, known: Collection[str] = ()
+) -> tuple[list[str] | None, list[list[str]]]:
+    """The names of the columns, if the first line has them, and the other lines; of one column also those `empty`.
+
+    A first line with all of the `known` names has them.
+    """
     before = csv.field_size_limit(_LONGEST)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -260,7 +293,7 @@ def _lines(path: Path, header: bool | None = None, empty: bool = False) -> tuple
     finally:
         csv.field_size_limit(before)
     lines = [line or [""] for line in lines if line or (empty and len(lines[0]) == 1)]
-    named = bool(lines) and (_has_names(lines) if header is None else header)
+    named = bool(lines) and (_has_names(lines, known) if header is None else header)
     names = [name.strip() for name in lines.pop(0)] if named else None
     if not lines:
         raise DataFileError(f"{path} has no rows: it needs numbers, one row a line, and labels")
@@ -276,9 +309,12 @@ def _lines(path: Path, header: bool | None = None, empty: bool = False) -> tuple
     return names, lines
 
 
-def _has_names(lines: list[list[str]]) -> bool:
-    first, rest = lines[0], lines[1:]
+def _has_names(lines: list[list[str]], known: Collection[str]) -> bool:
+    first, rest = [cell.strip() for cell in lines[0]], lines[1:]
     words = [i for i, cell in enumerate(first) if not _is_number(cell)]
+    counted = [cell for cell in first if _is_number(cell)]
+    if (known and {*known} <= {*first}) or (len(counted) > 3 and counted == [str(i) for i in range(len(counted))]):
+        return True  # the latter as data frames without names have them
     return len(words) == len(first) or any(all(i < len(x) and _is_number(x[i]) for x in rest) for i in words if rest)
 
 
@@ -286,21 +322,41 @@ def _place(path: Path, names: list[str] | None, label: str | None) -> int:
     if label is None:
         return -1
     if names is None or label not in names:
-        got = f"columns {', '.join(names)}" if names else "no names in its first line"
-        raise DataFileError(f"{path} has {got}, but no column {label!r}: name another")
+        hint = f"columns {', '.join(names)}: name one of them" if names else "no names in its first line: add them"
+        raise DataFileError(f"{path} has no column {label!r}, but {hint}")
     return names.index(label)
 
 
-def _numbers(path: Path, lines: list[list[str]]) -> np.ndarray:
+def _without(
+    path: Path, names: list[str] | None, lines: list[list[str]], ignored: Collection[str], needed: bool = False
+) -> tuple[list[str] | None, list[list[str]]]:
+    """Names and lines without the `ignored` columns, which may be `needed`."""
+    if needed:
+        for name in ignored:
+            _place(path, names, name)
+    if names is None or not ignored:
+        return names, lines
+    kept = [place for place, name in enumerate(names) if name not in ignored]
+    return [names[place] for place in kept], [[line[place] for place in kept] for line in lines]
+
+
+def _numbers(path: Path, lines: list[list[str]], names: list[str] | None) -> np.ndarray:
     try:
-        return np.array(lines, dtype=np.float64)
+        numbers = np.array(lines, dtype=np.float64)
+        if np.isfinite(numbers).all():
+            return numbers
     except ValueError:
-        row, cell = next((row, cell) for row, line in enumerate(lines, 1) for cell in line if not _is_number(cell))
-        hint = "encode or drop such columns" if cell.strip() else "fill in missing numbers, or leave out the row"
-        raise DataFileError(
-            f"{path} must have numbers in all columns but the label, "
-            f"but got {cell!r} in row {row} below the names: {hint}"
-        ) from None
+        pass
+    places = ((row, column) for row, line in enumerate(lines) for column in range(len(line)))
+    row, column = next(place for place in places if not _is_finite(lines[place[0]][place[1]]))
+    cell = lines[row][column]
+    empty = cell.strip().lower() in _EMPTY
+    hint = "fill in missing numbers, or leave out the row" if empty else "encode or leave out such columns"
+    where = f"column {column + 1 if names is None else repr(names[column])}"
+    raise DataFileError(
+        f"{path} must have finite numbers in all columns but the label, "
+        f"but got {cell!r} in row {row + 1}{' below the names' if names else ''}, {where}: {hint}"
+    )
 
 
 def _labels(cells: list[str]) -> np.ndarray:
@@ -310,6 +366,10 @@ def _labels(cells: list[str]) -> np.ndarray:
     except ValueError:
         return np.array(cells)
     return np.array(numbers if [str(number) for number in numbers] == cells else cells)
+
+
+def _is_finite(cell: str) -> bool:
+    return _is_number(cell) and math.isfinite(float(cell))
 
 
 def _is_number(cell: str) -> bool:

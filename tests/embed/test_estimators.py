@@ -168,7 +168,7 @@ def test_pretraining_restores_the_rows(tmp_path):
 def test_verbose_tells_the_loss(capsys):
     quick(verbose=True, max_epochs=3).fit(clouds()[0])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert [line.split(":")[0] for line in lines] == ["epoch 1 of 3", "epoch 2 of 3", "epoch 3 of 3"]
 
 
 def test_names_of_the_columns():
@@ -225,8 +225,8 @@ class Wrapped(nn.Module):
         ({"n_components": 0}, X, "n_components must be at least 1"),
         ({"pretrain": True, "pretrain_epochs": 0}, X, "pretrain_epochs must be at least 1"),
         ({"random_state": -1}, X, "random_state must be an int from 0"),
-        ({"resume": True}, X, "folder is None"),
-        ({"device": "abacus"}, X, "accelerator must be one of"),
+        ({"resume": True}, X, "resume needs the folder"),
+        ({"device": "abacus"}, X, "device must be one of"),
     ],
 )
 def test_bad_input_of_fit(kind, options, rows, message):

@@ -94,6 +94,21 @@ def test_blocks_that_need_too_much_memory():
             pool.in_blocks(exhaust, 100, work, np.zeros(100, np.int64))
 
 
+WITHOUT_TEAM = """
+from khot.kernels import team
+team.FOUND = False
+import numpy as np, torch
+from tests.kernels.test_pool import mark, pool
+torch.set_num_threads(2)
+times = np.zeros(1000, np.int64)
+assert pool.in_blocks(mark, 1000, 10**6, times) == 0 and (times == 1).all() and pool._idle
+"""
+
+
+def test_where_torch_has_no_such_threads():
+    subprocess.run([sys.executable, "-c", WITHOUT_TEAM], check=True, timeout=TIMEOUT)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="torch has other threads elsewhere")
 def test_the_threads_of_torch_are_found():
     assert team.usable()

@@ -1,12 +1,14 @@
 """The classifier learns, explains itself, grows, resumes, and says what is wrong with its input."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import khot
-from khot.errors import InvalidTypeError, InvalidValueError, KhotError, RunFolderError
+from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, KhotError, RunFolderError
 from khot.neighbors import SubsetKNNClassifier
 from khot.neighbors._training import NeighborLoss
 from khot.neighbors.augmentation import augmented
@@ -28,8 +30,8 @@ def test_learns_digits_and_shows_its_evidence():
     assert (np.diff(distances) >= 0).all()
     votes = WORDS[DIGITS.train.labels[rows]]
     shares = model.predict_proba(DIGITS.test.inputs)
-    assert np.array_equal(shares, (votes[:, :, None] == model.classes_).mean(1))
-    assert np.array_equal(shares.max(1), (votes == predicted[:, None]).mean(1))
+    assert np.allclose(shares, (votes[:, :, None] == model.classes_).mean(1), atol=1e-8)
+    assert np.allclose(shares.max(1), (votes == predicted[:, None]).mean(1), atol=1e-8)
 
 
 def test_training_beats_raw_pixels():
@@ -209,19 +211,24 @@ IMAGES = DIGITS.train.inputs[:60]
         ({"encoder": "transformer"}, X, Y, "encoder must be one of mlp, convnet, resnet"),
         ({"encoder": 3}, X, Y, "encoder must be one of"),
         ({"encoder": nn.Unflatten(1, (2, 2))}, X, Y, "nothing to train"),
-        ({"encoder": nn.Sequential(nn.Linear(4, 4), nn.Unflatten(1, (2, 2)))}, X, Y, r"shape \(rows, features\)"),
+        (
+            {"encoder": nn.Sequential(nn.Linear(4, 4), nn.Unflatten(1, (2, 2)))},
+            X,
+            Y,
+            r"features \(rows, features\), but got shape \(2, 2, 2\) for 2 rows",
+        ),
         ({"n_neighbors": 61, "n_candidates": 100}, X, Y, "reference rows, n_samples = 60, but got 61"),
         ({"n_neighbors": 21}, X, Y, "n_candidates must be at least n_neighbors, 21, but got 20"),
         ({"n_neighbors": 2.5}, X, Y, "n_neighbors must be an int"),
         ({"n_neighbors": 0}, X, Y, "n_neighbors must be at least 1"),
         ({"validation_share": 1.0}, X, Y, "validation_share must lie below 1"),
-        ({"resume": True}, X, Y, "folder is None"),
+        ({"resume": True}, X, Y, "resume needs the folder"),
         ({"random_state": -1}, X, Y, "random_state must be an int from 0"),
         ({"augment": "crop"}, X, Y, "augment is for images"),
         ({"augment": True}, X, Y, "augment must be one of none, crop"),
         ({"temperature": -1.0}, X, Y, "temperature must be positive"),
         ({"relaxation": "neuralsort"}, X, Y, "relaxation must be a function"),
-        ({"device": "abacus"}, X, Y, "accelerator must be one of"),
+        ({"device": "abacus"}, X, Y, "device must be one of"),
         ({"epochs": 0}, X, Y, "epochs must be at least 1"),
     ],
 )
@@ -249,7 +256,145 @@ def test_bad_input_of_predict():
 def test_verbose_tells_the_accuracy(capsys):
     model = quick(verbose=True).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"validation accuracy {record['validation']['accuracy']:.4f}" for record in model.history_]
+    accuracies = [f"validation accuracy {record['validation']['accuracy']:.4f}" for record in model.history_]
+    assert [line.split(", ")[1] for line in lines] == accuracies
+
+
+def test_more_training_counts_although_the_validation_cannot_get_better():
+    X, y = blobs(100)  # noqa: N806
+    model = quick(epochs=6).fit(X, y)
+    best = model.history_[model.best_epoch_]
+    assert {record["validation"]["accuracy"] for record in model.history_} == {1.0}
+    assert best["loss"] == min(record["loss"] for record in model.history_)
+    assert model.best_epoch_ > 0
+
+
+def test_the_prediction_has_the_largest_share_of_tied_votes():
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 4  # noqa: N806
+    model = quick(n_neighbors=4, epochs=1).fit(X, y)
+    shares = model.predict_proba(X)
+    top = np.sort(shares, 1)[:, -2:]
+    assert ((top[:, 1] - top[:, 0] > 0) & (top[:, 1] - top[:, 0] < 1e-8)).sum() > 10
+    assert np.array_equal(model.classes_[shares.argmax(1)], model.predict(X))
+    assert np.allclose(shares.sum(1), 1, atol=1e-15)
+
+
+def test_other_numbers_of_neighbors():
+    model = quick(epochs=1).fit(X, Y)
+    distances, indices = model.kneighbors(X[:5])
+    more, rows = model.kneighbors(X[:5], n_neighbors=7)
+    assert np.array_equal(more[:, :3], distances)
+    assert np.array_equal(model.kneighbors(X[:5], 7, return_distance=False), rows)
+    assert np.array_equal(rows[:, :3], indices)
+    with pytest.raises(InvalidValueError, match="choose fewer neighbours"):
+        model.kneighbors(X, n_neighbors=61)
+
+
+def test_encoders_that_do_not_fit_are_refused_before_the_training():
+    for encoder in (nn.Linear(9, 2), nn.Linear(4, 2).double()):
+        with pytest.raises(InvalidValueError, match=r"float32 rows such as those of shape \(2, 4\), but it failed"):
+            quick(encoder=encoder).fit(X, Y)
+    assert quick(encoder=nn.LazyLinear(5), epochs=1).fit(X, Y).references_.shape == (60, 5)
+
+
+@pytest.mark.parametrize("label", [300.0, -1.0])
+def test_labels_of_references_may_need_a_larger_type(label: float):
+    model = quick(epochs=1).fit(X, Y.astype(np.uint8))
+    model.add_references(X[:1], [label])
+    assert model.classes_.tolist() == sorted([0, 1, 2, int(label)])
+
+
+@pytest.mark.parametrize(
+    ("labels", "more"), [(np.uint64(2**60) + Y.astype(np.uint64), np.array([-5])), (Y / 1.0, np.array([2**53 + 1]))]
+)
+def test_labels_of_references_that_have_no_type_in_common(labels: np.ndarray, more: np.ndarray):
+    model = quick(epochs=1).fit(X, labels)
+    with pytest.raises(InvalidValueError, match="go together with those of fit"):
+        model.add_references(X[:1], more)
+    assert len(model.references_) == len(X)
+
+
+def test_few_rows_left_for_the_training():
+    with pytest.raises(InvalidValueError, match="validation_share must leave rows of two classes"):
+        quick(validation_share=0.98).fit(X, Y)
+
+
+class Pooling(nn.Module):
+    """Returns other rows than it was given when it does not train."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(rows) if self.training else self.layer(rows)[:-1]
+
+
+def test_features_for_every_row():
+    with pytest.raises(InvalidValueError, match=r"but got shape \(1, 3\) for 2 rows: flatten"):
+        quick(encoder=Pooling()).fit(X, Y)
+
+
+def test_a_training_that_diverges():
+    for share in (0.1, 0.0):
+        with pytest.raises(DivergedError, match="try a smaller learning_rate"):
+            quick(learning_rate=1e25, validation_share=share).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.ma.masked_greater(X, 1), "masked values cannot be used"),
+        (X.astype("datetime64[s]"), "datetime64.* cannot be used"),
+        (torch.from_numpy(X).to_sparse(), "pass x.to_dense"),
+    ],
+)
+def test_rows_that_only_look_like_numbers(rows: Any, message: str):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
+        quick().fit(rows, Y)
+    assert quick(epochs=1).fit(torch.from_numpy(X).bfloat16(), Y).references_.dtype == torch.float32
+
+
+@pytest.mark.parametrize("change", ["labels", "rows"])
+def test_held_out_rows_count_when_a_training_is_resumed(tmp_path, change: str):
+    quick(epochs=2, folder=tmp_path).fit(X, Y)
+    rows, labels = X.copy(), Y.copy()
+    if change == "rows":
+        rows[:] *= 1 + 1e-9
+    else:
+        labels[:] = (labels + 1) % 3
+    with pytest.raises(RunFolderError, match="other settings"):
+        quick(epochs=3, folder=tmp_path, resume=True).fit(rows, labels)
+    quick(epochs=2, folder=tmp_path, resume=True).fit(X, Y)
+
+
+@pytest.mark.parametrize("labels", [Y.astype("S"), Y.astype("datetime64[D]")])
+def test_labels_of_other_kinds(labels: np.ndarray):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=r"[Cc]onvert"):
+        quick().fit(X, labels)
+
+
+def test_images_with_channels_first():
+    with pytest.raises(InvalidValueError, match="if their channels come first, move them to the end"):
+        quick(encoder="convnet").fit(np.zeros((60, 3, 8, 8)), Y)
+
+
+def test_a_device_that_is_not_there():
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(InvalidValueError, match="device 'cuda' is not available"):
+        quick(device="cuda").fit(X, Y)
+
+
+def test_a_training_of_unknown_seed_cannot_be_resumed(tmp_path):
+    with pytest.raises(InvalidValueError, match="random_state is None: pass its int"):
+        quick(random_state=None, folder=tmp_path, resume=True).fit(X, Y)
+
+
+@pytest.mark.parametrize("relaxation", [khot.neuralsort, khot.successive_softmax])
+def test_relaxations_are_kept(tmp_path, relaxation):
+    quick(relaxation=relaxation, epochs=1).fit(X, Y).save(tmp_path / "model")
+    assert SubsetKNNClassifier.load(tmp_path / "model").relaxation is relaxation
 
 
 def test_tables_of_pixels():

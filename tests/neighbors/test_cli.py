@@ -1,6 +1,8 @@
 """`khot knn`, from files to files."""
 
 import csv
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -33,7 +35,10 @@ def table(tmp_path):
 
 def test_from_csv_to_predictions_and_evidence(table, capsys):
     run("fit", table / "train.csv", *FIT, "-o", table / "model")
-    assert "validation accuracy" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "read 60 rows of 4 columns (a, b, c, d) with 3 classes: ant (20), bee (20), cat (20)" in printed
+    assert "epoch 3 of 3: loss" in printed
+    assert "validation accuracy" in printed
 
     X, y = blobs(seed=1)  # noqa: N806
     write(table / "test.csv", X.tolist())  # no names, no labels
@@ -52,6 +57,64 @@ def test_from_csv_to_predictions_and_evidence(table, capsys):
     assert [float(row["distance"]) for row in rows] == pytest.approx(distances.ravel().tolist())
     assert [row["label"] for row in rows] == NAMES[blobs()[1][indices.ravel()]].tolist()
     assert [(row["row"], row["rank"]) for row in rows[:4]] == [("0", "1"), ("0", "2"), ("0", "3"), ("1", "1")]
+
+
+def test_ids_are_ignored_and_probabilities_written(table):
+    lines = list(csv.reader((table / "train.csv").read_text().splitlines()))
+    write(table / "ids.csv", [["id", *lines[0]], *([f"n{i}", *line] for i, line in enumerate(lines[1:]))])
+    run("fit", table / "ids.csv", *FIT, "-o", table / "model", "--ignore", "id", "--relaxation", "neuralsort")
+    shares = table / "shares.csv"
+    run("predict", table / "model", table / "ids.csv", "-o", table / "out.csv", "--probabilities", shares)
+    header, *rows = csv.reader(shares.read_text().splitlines())
+    assert header == ["ant", "bee", "cat"]
+    model = SubsetKNNClassifier.load(table / "model")
+    assert np.allclose(np.array(rows, float), model.predict_proba(blobs()[0]), atol=1e-6)
+
+
+def test_a_reader_that_has_seen_enough(table):
+    run("fit", table / "train.csv", *FIT, "-o", table / "model")
+    start = "from khot.cli import main; main()"
+    command = [sys.executable, "-c", start, "knn", "predict", str(table / "model"), str(table / "train.csv")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert "Errno" not in process.stderr.read()
+    assert process.returncode == 141
+
+
+def test_nothing_of_the_model_before_is_left(table, capsys):
+    lines = list(csv.reader((table / "train.csv").read_text().splitlines()))
+    write(table / "turned.csv", [[*line[3::-1], line[4]] for line in lines])
+    run("fit", table / "turned.csv", *FIT, "-o", table / "model")
+    X, y = blobs()  # noqa: N806
+    np.savez(table / "train.npz", X=X, y=NAMES[y])
+    run("fit", table / "train.npz", *FIT, "-o", table / "model")
+    capsys.readouterr()
+    run("predict", table / "model", table / "train.csv")
+    assert float(capsys.readouterr().err.split()[-1]) > 0.9
+
+
+def test_the_model_and_the_rows_are_not_overwritten(table):
+    run("fit", table / "train.csv", *FIT, "-o", table / "model")
+    (table / "link.csv").hardlink_to(table / "train.csv")
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    for option, target in (
+        ("--evidence", "model/tensors.safetensors"),
+        ("--out", "model/x.csv"),
+        ("--out", "link.csv"),
+    ):
+        with pytest.raises(InvalidValueError, match="name another"):
+            run("predict", table / "model", table / "train.csv", option, table / target)
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+
+
+def test_labels_may_be_written_with_a_point(tmp_path, capsys):
+    X, y = blobs()  # noqa: N806
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    np.savez(tmp_path / "test.npz", X=X, y=y.astype(float))
+    run("fit", tmp_path / "train.npz", *FIT, "-o", tmp_path / "model")
+    capsys.readouterr()
+    run("predict", tmp_path / "model", tmp_path / "test.npz")
+    assert float(capsys.readouterr().err.split()[-1]) > 0.9
 
 
 def test_two_outputs_need_two_files(table, capsys):
@@ -141,10 +204,10 @@ def test_images_in_npz(tmp_path, capsys):
         ("1,2,x\n3,oops,y\n", "", "numbers in all columns but the label, but got 'oops' in row 2"),
         ("1,2,x\n3,y\n", "", "3 columns in its first line and 2 in line 2"),
         ("a,b\n", "", "has no rows"),
-        ("a,b\n1,2\n", "--label c", "has columns a, b, but no column 'c'"),
+        ("a,b\n1,2\n", "--label c", "has no column 'c', but columns a, b"),
         ("1,2\n", "--label c", "no names in its first line"),
         ("1,x\n2,x\n3,x\n", "-k 1", "at least two classes"),
-        ("1,x\nnan,y\n", "-k 1", "X contains NaN: fill in or leave out"),
+        ("1,x\nnan,y\n", "-k 1", "got 'nan' in row 2, column 1: fill in missing numbers"),
         ("1,x\n2,y\n", "-k 3", "n_neighbors must be at most the number of reference rows"),
     ],
 )
@@ -163,7 +226,7 @@ def test_files_that_are_no_archives(tmp_path, capsys):
     (tmp_path / "bad.npz").write_text("text")
     np.savez(tmp_path / "other.npz", Z=np.zeros(3))
     np.savez(tmp_path / "unlabelled.npz", X=np.zeros((3, 2)))
-    for name, message in [("bad", "cannot be read as NPZ"), ("other", "but not X"), ("unlabelled", "no array y")]:
+    for name, message in [("bad", "is no NPZ file"), ("other", "but not X"), ("unlabelled", "no array y")]:
         with pytest.raises(SystemExit):
             main(["knn", "fit", str(tmp_path / f"{name}.npz"), "-o", str(tmp_path / "model")])
         assert message in capsys.readouterr().err

@@ -101,3 +101,16 @@ def test_huge_and_bad_features():
     for queries in (references[0], references[:, :1], references[:, :0]):
         with pytest.raises(InvalidValueError):
             nearest(queries, references, 1)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1.0, 1e60])
+def test_distances_of_float64_are_not_rounded(unit: float):
+    references = unit * torch.tensor([[1 + 1e-9], [3.0], [1.0]], dtype=torch.float64)
+    distances, indices = nearest(torch.zeros(1, 1, dtype=torch.float64), references, 3)
+    assert indices.tolist() == [[2, 0, 1]]
+    assert torch.equal(distances[0], references[indices[0], 0])
+
+
+def test_copies_whose_distances_nearly_vanish():
+    references = torch.full((40, 3), 1e-45)
+    assert nearest(torch.zeros(1, 3), references, 2)[1].tolist() == [[0, 1]]

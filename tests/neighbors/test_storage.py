@@ -98,6 +98,33 @@ def test_nothing_is_loaded_by_pickle(tmp_path, monkeypatch):
     SubsetKNNClassifier.load(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["draft_json", "draft_tensors"])
+def test_a_model_outlives_a_save_that_fails(name, tmp_path, monkeypatch):
+    X, y = blobs()  # noqa: N806
+    model = quick(epochs=1).fit(X, y)
+    model.save(tmp_path / "model")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"khot.storage.{name}", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            quick(epochs=2).fit(X, y).save(tmp_path / "model")
+    assert np.array_equal(SubsetKNNClassifier.load(tmp_path / "model").predict(X), model.predict(X))
+    with pytest.raises(ModelFileError, match="cannot be saved"):
+        model.set_params(temperature=float("inf")).save(tmp_path / "model")
+    assert np.array_equal(SubsetKNNClassifier.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_folders_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / ".DS_Store").touch()
+    model = quick(epochs=1).fit(*blobs())
+    for name in ("file/model", "nowhere"):
+        with pytest.raises(ModelFileError, match="cannot be made or written to"):
+            model.save(tmp_path / name)
+    model.save(tmp_path / "folder")
+
+
 def test_files_of_two_saves_are_told_apart(tmp_path):
     X, y = blobs()  # noqa: N806
     first, second = tmp_path / "first", tmp_path / "second"

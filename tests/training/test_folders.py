@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -69,9 +70,9 @@ def test_other_settings_are_refused(tmp_path: Path, change: dict, message: str):
 
 def test_other_data_and_modules_are_refused(tmp_path: Path):
     fit(network(), squared_error, data(), SHORT, folder=tmp_path)
-    with pytest.raises(RunFolderError, match="data is"):
+    with pytest.raises(RunFolderError, match="data 0 is"):
         fit(network(), squared_error, other_data(), SHORT, folder=tmp_path, resume=True)
-    with pytest.raises(RunFolderError, match="weights is"):
+    with pytest.raises(RunFolderError, match=r"weights 0\.weight is"):
         fit(torch.nn.Sequential(torch.nn.Linear(5, 1)), squared_error, data(), SHORT, folder=tmp_path, resume=True)
 
 
@@ -95,8 +96,54 @@ def test_any_row_and_any_lambda_count(tmp_path: Path):
     with pytest.raises(RunFolderError, match="temperature is"):
         train(tmp_path, inputs, 2.0)
     inputs[777, 1] += 1
-    with pytest.raises(RunFolderError, match="data is"):
+    with pytest.raises(RunFolderError, match="data 0 is"):
         train(tmp_path, inputs, 1.0)
+
+
+class Scaled:
+    """A loss that prints its address only."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, module, batch, step) -> torch.Tensor:
+        return self.factor * squared_error(module, batch, step)
+
+
+def test_attributes_and_parts_without_weights_count(tmp_path: Path):
+    def train(loss: Scaled, dropout: float) -> None:
+        module = torch.nn.Sequential(*network(), torch.nn.Dropout(dropout))
+        fit(module, loss, data(), SHORT, folder=tmp_path, resume=True)
+
+    train(Scaled(1.0), 0.0)
+    train(Scaled(1.0), 0.0)
+    with pytest.raises(RunFolderError, match=r"loss is \"Scaled {'factor': 2.0}\", there it was"):
+        train(Scaled(2.0), 0.0)
+    with pytest.raises(RunFolderError, match="module is 'Sequential"):
+        train(Scaled(1.0), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("settings.json", "[]"),
+        ("settings.json", "null"),
+        ("numbers.json", {"progress": None}),
+        ("numbers.json", {"progress": {"step": -1}}),
+        ("numbers.json", {"progress": {"best_epoch": 99}}),
+        ("numbers.json", {"progress": {"more": 1}}),
+    ],
+)
+def test_numbers_that_nobody_wrote(tmp_path: Path, file: str, text: Any):
+    fit(network(), squared_error, data(), SHORT, folder=tmp_path)
+    path = next(tmp_path.rglob(file))
+    if isinstance(text, dict):
+        numbers = json.loads(path.read_text())
+        old = numbers.pop("progress")
+        text = json.dumps(numbers | ({"progress": old | text["progress"]} if text["progress"] else {}))
+    path.write_text(text)
+    with pytest.raises(RunFolderError, match="damaged"):
+        fit(network(), squared_error, data(), SHORT, folder=tmp_path, resume=True)
 
 
 def test_by_default_runs_live_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

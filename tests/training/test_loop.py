@@ -39,7 +39,7 @@ def scripted(scores: list[float], weights: list):
         ([3, 1, 2, 4], {"maximize": True}, 3, 4),
         ([3, 1, 2, 4, 0], {"patience": 2}, 1, 4),
         ([3, 1, 1, 0.5, 2, 0, 0], {"patience": 2}, 5, 7),
-        ([1, 1, 0], {"patience": 1}, 0, 2),
+        ([1, 1, 2, 0], {"patience": 1}, 1, 3),  # the training loss falls
         ([NAN, 3, INF, 2, NAN], {}, 3, 5),
         ([NAN, NAN, 1], {"patience": 2}, None, 2),
     ],
@@ -56,6 +56,23 @@ def test_best_epoch_and_early_stopping(tmp_path: Path, scores, options, best, ep
     assert not torch.equal(seen[0], seen[1])
     again = fit(network(), squared_error, data(), settings, validate=scripted(scores, []), folder=tmp_path, resume=True)
     assert again.history == run.history
+
+
+def test_of_equal_validations_the_training_loss_tells_the_best(tmp_path: Path):
+    settings = Settings(epochs=6, batch_size=25, monitor="score", learning_rate=0.4)  # too large to fall for ever
+    run = fit(network(), squared_error, data(), settings, validate=scripted([1.0] * 6, []), folder=tmp_path)
+    assert run.best["loss"] == min(record["loss"] for record in run.history)
+
+
+def test_verbose_tells_every_epoch(tmp_path: Path, capsys: pytest.CaptureFixture):
+    settings = Settings(epochs=2, batch_size=25, monitor="score")
+    scores = scripted([0.5, NAN], [])
+    run = fit(network(), squared_error, data(), settings, validate=scores, folder=tmp_path, verbose=True)
+    losses = [f"{record['loss']:.4f}" for record in run.history]
+    assert capsys.readouterr().out.splitlines() == [
+        f"epoch 1 of 2: loss {losses[0]}, validation score 0.5000, validation other 0.0000",
+        f"epoch 2 of 2: loss {losses[1]}, validation score not finite, validation other 0.0000",
+    ]
 
 
 def test_without_validation_the_training_loss_tells_the_best(tmp_path: Path):

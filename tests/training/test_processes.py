@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from khot.errors import DivergedError
+from khot.errors import DivergedError, InvalidValueError
 from khot.training import AdamW, Settings, fit
 from khot.training.processes import agree
 from tests.training import problems
@@ -34,6 +34,16 @@ def test_same_loss_curve(tmp_path: Path):
     two = train(problems.among_all, tmp_path / "two", devices=2)
     assert one[0].best["loss"] < 0.9 * one[0].history[0]["loss"]
     assert_close(one, two)
+
+
+def no_numbers(module: torch.nn.Module) -> dict[str, float]:
+    """A validation, in the first process alone, without the number that is asked for."""
+    return {"other": 0.0}
+
+
+def test_the_error_of_one_process_stops_both(tmp_path: Path):
+    with pytest.raises(InvalidValueError, match="must return the monitored number 'error'"):
+        fit(network(), problems.among_all, data(), SETTINGS, validate=no_numbers, folder=tmp_path, devices=2)
 
 
 def test_control_c_in_one_process_stops_both(tmp_path: Path):

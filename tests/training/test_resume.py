@@ -118,7 +118,7 @@ def test_killed(tmp_path: Path):
 
 def test_control_c(whole, tmp_path: Path):
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt, match=r"step-000000012.*folder='.*resume=True"):
+    with pytest.raises(KeyboardInterrupt, match=r"step-000000012.*with the folder '.*resume=True"):
         train(tmp_path, loss=breaking_at(11, lambda: signal.raise_signal(signal.SIGINT)), checkpoint_seconds=1e9)
     assert signal.getsignal(signal.SIGINT) is before
     assert same(whole, train(tmp_path, resume=True))

@@ -1,5 +1,6 @@
 """The command line: parse, call, print."""
 
+import os
 import sys
 
 from cyclopts import App
@@ -28,10 +29,19 @@ app.command(reproduce)
 def main(arguments: list[str] | None = None) -> None:
     """Run a command, by default the process's own; a mistake of the user's ends in one line, not in a traceback."""
     try:
-        app(arguments)
+        try:
+            app(arguments)
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt as stop:
         print(f"khot: {stop or 'stopped by Ctrl-C'}", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing must be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except UnicodeEncodeError as error:
+        print(f"khot: {error}: write to a file (--out), or set PYTHONIOENCODING=utf-8", file=sys.stderr)
+        sys.exit(2)
     except (KhotError, OSError) as error:
         print(f"khot: {error}", file=sys.stderr)
         sys.exit(2)

@@ -131,7 +131,7 @@ def transform(
     from khot.embed import load
     from khot.tables import read_matrix, write_points
 
-    check_outputs(rows, {"--out": out})
+    check_outputs(rows, {"--out": out}, model)
     embedding = load(model, device=device)
     points = embedding.transform(read_matrix(rows, labels)[0])
     write_points(out, points, list(embedding.get_feature_names_out()))

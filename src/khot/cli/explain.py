@@ -140,7 +140,7 @@ def apply(
     from khot.explain.fidelity import post_hoc_accuracy
     from khot.tables import write_csv
 
-    check_outputs(rows, {"--html": html, "--json": json, "--csv": csv})
+    check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
     about = _about(explainer)
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])

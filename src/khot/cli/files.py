@@ -15,14 +15,21 @@ def check_run(run: Path | None, out: Path) -> None:
         )
 
 
-def check_outputs(rows: Path, outputs: Mapping[str, Path | None]) -> None:
-    """Refuse files, by the options that name them, that cannot be written or would replace the rows or each other."""
+def check_outputs(rows: Path, outputs: Mapping[str, Path | None], model: Path | None = None) -> None:
+    """Refuse files, by the options that name them, that cannot be written or would replace the rows or each other.
+
+    Nor may they be in the folder of the model.
+    """
     from khot.errors import InvalidValueError
 
     taken = {rows.resolve(): "the file of the rows"}
     for option, path in outputs.items():
         if path is None:
             continue
+        if model is not None and model.resolve() in path.resolve().parents:
+            raise InvalidValueError(f"{option} must not be in the folder of the model, but got {path}: name another")
+        if rows.exists() and path.exists() and path.samefile(rows):
+            raise InvalidValueError(f"{option} is the file of the rows, {path}: name another")
         if path.resolve() in taken:
             raise InvalidValueError(f"{option} and {taken[path.resolve()]} are both {path}: name two files")
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -20,7 +20,9 @@ def fit(
     k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 9,
     label: str | None = None,
     header: bool | None = None,
+    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     encoder: Literal["mlp", "convnet", "resnet"] | None = None,
+    relaxation: Literal["successive_softmax", "neuralsort", "softsort", "capped_simplex"] = "successive_softmax",
     temperature: float = 1.0,
     candidates: WholeNumber = 100,
     epochs: WholeNumber = 20,
@@ -49,8 +51,12 @@ def fit(
         Name of the label column of a CSV file, if it is not the last.
     header
         Whether the first line of a CSV file has names; by default if it has no number, or a word above numbers.
+    ignore
+        Names of columns of a CSV file that are left out, such as ids.
     encoder
         By default mlp for tables and convnet for images.
+    relaxation
+        How neighbours are sampled in training; neuralsort is the method of Grover et al.
     temperature
         Temperature of the relaxation.
     candidates
@@ -78,6 +84,7 @@ def fit(
     resume
         Go on with the training in the folder of --run.
     """
+    import khot
     from khot.neighbors import SubsetKNNClassifier
     from khot.neighbors._storage import BESIDE, KIND
     from khot.storage import check_folder
@@ -85,9 +92,11 @@ def fit(
 
     check_folder(out, KIND, BESIDE)
     check_run(run, out)
-    rows, labels, layout = read_rows(train, label, header)
+    rows, labels, layout = read_rows(train, label, header, ignore)
+    print(f"read {_summary(rows, labels, layout)}")
     model = SubsetKNNClassifier(
         k,
+        relaxation=getattr(khot, relaxation),
         temperature=temperature,
         n_candidates=candidates,
         encoder=encoder or ("mlp" if rows.ndim == 2 else "convnet"),
@@ -104,10 +113,28 @@ def fit(
         folder=run,
         resume=resume,
     )
-    model.fit(rows, labels).save(out)
+    model.fit(rows, labels)
+    (out / BESIDE[0]).unlink(missing_ok=True)  # of the model before
+    model.save(out)
     if layout is not None:
         write_layout(out / BESIDE[0], layout)
-    print(f"wrote {out}")
+    print(f"wrote {out}, with the weights of epoch {model.best_epoch_ + 1}")
+
+
+def _summary(rows: Any, labels: Any, layout: Any) -> str:
+    """What was read, for the user to see whether it is what was meant."""
+    import numpy as np
+
+    size = " × ".join(map(str, rows.shape[1:]))
+    what = f"{len(rows)} images of {size}" if rows.ndim > 2 else f"{len(rows)} rows of {size} columns"
+    names = f" ({_some(layout.columns)})" if layout is not None and layout.columns else ""
+    found, counts = np.unique(labels, return_counts=True)
+    classes = _some([f"{label} ({count})" for label, count in zip(found, counts, strict=True)])
+    return f"{what}{names} with {len(found)} classes: {classes}"
+
+
+def _some(words: list[str]) -> str:
+    return ", ".join(words if len(words) <= 6 else [*words[:5], "…", words[-1]])
 
 
 @knn.command
@@ -117,6 +144,7 @@ def predict(
     *,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     evidence: Path | None = None,
+    probabilities: Path | None = None,
     label: str | None = None,
     header: bool | None = None,
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
@@ -136,6 +164,8 @@ def predict(
         CSV file for the predictions, which else are printed.
     evidence
         CSV file for the neighbours: row, rank, index of the training row (from 0), distance, label.
+    probabilities
+        CSV file for the share of the votes that each class gets.
     label
         Name of the label column of a CSV file, if it is another one than in training.
     header
@@ -147,7 +177,7 @@ def predict(
     from khot.neighbors._storage import BESIDE
     from khot.tables import read_layout, read_queries, write_csv
 
-    check_outputs(rows, {"--out": out, "--evidence": evidence})
+    check_outputs(rows, {"--out": out, "--evidence": evidence, "--probabilities": probabilities}, model)
     classifier = SubsetKNNClassifier.load(model, device=device)
     layout = read_layout(model / BESIDE[0])
     queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)
@@ -155,6 +185,8 @@ def predict(
     predictions = classifier.vote(*neighbors)
     if evidence is not None:
         write_csv(evidence, ["row", "rank", "neighbor", "distance", "label"], classifier.evidence(*neighbors))
+    if probabilities is not None:
+        write_csv(probabilities, list(classifier.classes_), classifier.shares(*neighbors).round(6).tolist())
     if out is None:
         print("prediction", *predictions, sep="\n")
     else:
@@ -165,7 +197,19 @@ def predict(
 
 def _accuracy(predictions: Any, labels: Any, classes: Any) -> str:
     """The share of right predictions; labels are compared as they are written, as those of a file may be all texts."""
-    wanted = labels.astype(str)
-    unknown = sorted({*wanted} - {*classes.astype(str)})
-    told = f"accuracy {(predictions.astype(str) == wanted).mean():.4f}"
+    import numpy as np
+
+    wanted, got, known = ([_written(label) for label in part] for part in (labels, predictions, classes))
+    unknown = sorted({*wanted} - {*known})
+    told = f"accuracy {np.mean([x == y for x, y in zip(got, wanted, strict=True)]):.4f}"
     return told + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")
+
+
+def _written(label: Any) -> str:
+    """A label as text, whole numbers without a point."""
+    text = str(label)
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if number.is_integer() else text

@@ -12,7 +12,7 @@ from khot.embed import _rows
 from khot.embed._pretraining import pretrain
 from khot.embed._training import BatchLoss, FixedLoss
 from khot.errors import InvalidValueError
-from khot.estimators import check_resume, equal_shares
+from khot.estimators import check_resume, equal_shares, find_device
 from khot.training import Adam, OneCycle, Run, Settings, fit
 
 _PEAK = 1e-2  # of a cycle of the learning rate
@@ -26,6 +26,7 @@ def check_parameters(model: Any, rows: int) -> int:
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
     check_resume(model)
+    find_device(model.device)
     batch = equal_shares(min(model.batch_size, rows), model.devices)
     if batch < 2:
         raise InvalidValueError(f"batch_size must be at least 2, but got {model.batch_size}: neighbours are pairs")
@@ -86,5 +87,5 @@ def train(
         monitor=None if validation is None else "loss",
         seed=seed,
     )
-    loss = BatchLoss(objective, shift, seed, per_epoch, bool(model.verbose))
+    loss, options["verbose"] = BatchLoss(objective, shift, seed), bool(model.verbose)
     return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)

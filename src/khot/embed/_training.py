@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
 from khot.embed._rows import Shift
@@ -52,8 +51,6 @@ class BatchLoss:
     objective: Any
     shift: Shift = field(repr=False)
     seed: int
-    steps_per_epoch: int = field(repr=False)
-    verbose: bool = field(repr=False)
 
     def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
         rows = self.shift(batch)
@@ -62,10 +59,7 @@ class BatchLoss:
         if not bool(size.isfinite()):
             return size * torch.nan  # for the training to say that it diverged
         generator = torch.Generator(rows.device).manual_seed(key(self.seed, "neighbors", step.number))
-        loss = self.objective(gather_with_grad(rows), gather_with_grad(embeddings), step.temperature, generator)
-        if self.verbose and (step.number + 1) % self.steps_per_epoch == 0 and _first_process():
-            print(f"epoch {step.epoch + 1}: loss {loss.item():.4f}", flush=True)
-        return loss
+        return self.objective(gather_with_grad(rows), gather_with_grad(embeddings), step.temperature, generator)
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,3 @@ class FixedLoss:
         rows = self.rows.to(device)
         generator = torch.Generator(device).manual_seed(key(self.seed, "fixed"))
         return {"loss": float(self.objective(rows, module(rows), self.temperature, generator))}
-
-
-def _first_process() -> bool:
-    return not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0

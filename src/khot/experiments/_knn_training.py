@@ -88,7 +88,7 @@ def validation_of(method: str, held_out: Labelled, references: Labelled, scaling
     """The accuracy on held-out images, to be measured after an epoch."""
     if method == "cnn":
         return _HeadValidation(*held_out, scaling)
-    return Validation(*held_out, *references, scaling, k, verbose=False)
+    return Validation(*held_out, *references, scaling, k)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from khot.datasets import Rows
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
 from khot.experiments import plans
 from khot.experiments.machine import machine
-from khot.experiments.runs import spent
+from khot.experiments.runs import read_results, spent
 from khot.report.maps import scatter_page, scatter_picture
 
 METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
@@ -175,9 +175,12 @@ def write(result: Result, drawn: tuple[np.ndarray, np.ndarray], folder: Path) ->
 
 def results(folder: Path) -> list[Result]:
     """The results in a folder."""
-    found = [Result(**json.loads(path.read_text())) for path in sorted(folder.glob("embed-*-d*.json"))]
     order = [name for _, name in PLANS]
-    return sorted(found, key=lambda row: (order.index(row.dataset), row.dimensions, METHODS.index(row.method)))
+
+    def place(row: Result) -> tuple[int, ...]:
+        return order.index(row.dataset), row.dimensions, METHODS.index(row.method)
+
+    return read_results(folder, "embed-*-d*.json", Result, place)
 
 
 def table(rows: list[Result]) -> str:

@@ -18,7 +18,7 @@ from khot import _checks, datasets
 from khot.errors import InvalidValueError
 from khot.experiments import _black_boxes, reviews
 from khot.experiments.machine import machine
-from khot.experiments.runs import spent
+from khot.experiments.runs import read_results, spent
 from khot.explain import Explanation, SubsetExplainer, Tokens, fidelity
 from khot.keys import gumbel_keys
 from khot.report.explanations import write_columns
@@ -208,12 +208,14 @@ def write(result: Result, folder: Path) -> list[Path]:
 
 def results(folder: Path, task: str | None = None) -> list[Result]:
     """The results in a folder, of one task or of all."""
-    found = []
-    for path in sorted(folder.glob("explain-*.json")):
-        fields = json.loads(path.read_text())
-        found.append(Result(**fields | {"shown": [Shown(**row) for row in fields["shown"]]}))
-    found.sort(key=lambda row: (list(TASKS).index(row.task), METHODS.index(row.method)))
-    return [row for row in found if task in (None, row.task)]
+
+    def make(shown: list[dict[str, Any]], **fields: Any) -> Result:
+        return Result(shown=[Shown(**row) for row in shown], **fields)
+
+    def place(row: Result) -> tuple[int, ...]:
+        return list(TASKS).index(row.task), METHODS.index(row.method)
+
+    return [row for row in read_results(folder, "explain-*.json", make, place) if task in (None, row.task)]
 
 
 def table(rows: list[Result]) -> str:

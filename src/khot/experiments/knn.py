@@ -20,7 +20,7 @@ from khot.datasets import Rows
 from khot.experiments import plans
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
 from khot.experiments.machine import machine
-from khot.experiments.runs import spent
+from khot.experiments.runs import read_results, spent
 from khot.neighbors.encoders import ResNet, with_head
 from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.report.neighbors import accuracy_curves, neighbor_rows
@@ -167,10 +167,12 @@ def _draw_votes(path: Path, result: Result, voted: Votes) -> None:
 
 def results(folder: Path, dataset: str | None = None) -> list[Result]:
     """The results in a folder, of one dataset or of all."""
-    found = [Result(**json.loads(path.read_text())) for path in sorted(folder.glob("knn-*.json"))]
     order = [name for _, name in PLANS]
-    found.sort(key=lambda r: (order.index(r.dataset), METHODS.index(r.method), r.profile == "long"))
-    return [result for result in found if dataset in (None, result.dataset)]
+
+    def place(row: Result) -> tuple[int, ...]:
+        return order.index(row.dataset), METHODS.index(row.method), row.profile == "long"
+
+    return [row for row in read_results(folder, "knn-*.json", Result, place) if dataset in (None, row.dataset)]
 
 
 def table(rows: list[Result]) -> str:

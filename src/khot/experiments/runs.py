@@ -1,13 +1,17 @@
 """Where the trainings of an experiment are kept, and how long they took."""
 
 import json
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from khot.training._folders import cached_runs
+
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -30,6 +34,20 @@ class Minutes:
 
     minutes: float
     processor_minutes: float | None
+
+
+def read_results(
+    folder: Path, pattern: str, make: Callable[..., Result], place: Callable[[Result], tuple[int, ...]]
+) -> list[Result]:
+    """What an experiment wrote into files of a pattern, by their place; others are told of and left out."""
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        try:
+            result = make(**json.loads(path.read_text(encoding="utf-8")))
+            found.append((place(result), result))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            print(f"left out {path}, which is no result ({type(error).__name__}: {error})", file=sys.stderr)
+    return [result for _, result in sorted(found, key=lambda pair: pair[0])]
 
 
 def spent(*folders: Path) -> Minutes:

@@ -149,8 +149,7 @@ larger = _of_llvm("llvm.maxnum")
 smaller = _of_llvm("llvm.minnum")
 
 
-@intrinsic
-def size_bits(_, x):
+def _size_bits(_, x):
     """The bits of a number without its sign as an integer, which for NaN is more than for infinity."""
 
     def generate(context, builder, signature, arguments):
@@ -158,6 +157,9 @@ def size_bits(_, x):
         return builder.and_(builder.bitcast(arguments[0], kind), kind(2 ** (kind.width - 1) - 1))
 
     return (types.int32 if x == types.float32 else types.int64)(x), generate
+
+
+size_bits: Any = intrinsic(_size_bits)
 
 
 @no_nan

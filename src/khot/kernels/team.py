@@ -42,8 +42,7 @@ def usable() -> bool:
     return FOUND and not _forked
 
 
-@intrinsic
-def divide(typing: Any, kernel: Any, arguments: Any, first: Any, last: Any, step: Any, threads: Any):
+def _divide(typing: Any, kernel: Any, arguments: Any, first: Any, last: Any, step: Any, threads: Any):
     """Call kernel(a, b, *arguments) for blocks from `first` to `last`, of `step` each, on so many threads.
 
     Returns the lowest of the numbers that the kernel returned.
@@ -59,13 +58,11 @@ def divide(typing: Any, kernel: Any, arguments: Any, first: Any, last: Any, step
         for place, value in enumerate(initial):
             builder.store(value, cgutils.gep_inbounds(builder, shared, 0, place))
         work, argument = _worker(context, builder.module, shared.type), builder.bitcast(shared, _POINTER)
-        with builder.if_else(builder.icmp_signed(">", threads, _WORD(1 if FOUND else _MOST))) as (several, one):
-            if FOUND:
-                with several:
-                    fork = _fork(builder.module)
-                    builder.call(fork, [work, argument, builder.trunc(threads, _UNSIGNED), _UNSIGNED(0)])
-            with one:
-                builder.call(work, [argument])
+        if FOUND:
+            with builder.if_then(builder.icmp_signed(">", threads, _WORD(1))):
+                number = builder.trunc(threads, _UNSIGNED)
+                builder.call(_fork(builder.module), [work, argument, number, _UNSIGNED(0)])
+        builder.call(work, [argument])  # after the others there is nothing left to do
         failed, lowest = (builder.load(cgutils.gep_inbounds(builder, shared, 0, place)) for place in (_FAILED, _LOWEST))
         with builder.if_then(cgutils.is_not_null(builder, failed), likely=False):
             context.call_conv.return_user_exc(builder, MemoryError, ("out of memory in a compiled loop",))
@@ -104,6 +101,9 @@ def divide(typing: Any, kernel: Any, arguments: Any, first: Any, last: Any, step
 
     words = [types.int64] * 4
     return types.int64(kernel, arguments, *words), generate
+
+
+divide: Any = intrinsic(_divide)
 
 
 def _fork(module: Any) -> Any:

@@ -8,20 +8,21 @@ from torch import nn
 
 from khot import _checks
 from khot.errors import InvalidValueError
-from khot.estimators import check_resume, equal_shares
+from khot.estimators import check_resume, equal_shares, find_device
 from khot.neighbors._training import NeighborLoss, Validation
 from khot.neighbors.augmentation import CHOICES
 from khot.neighbors.scaling import Scaling
 from khot.training import Adam, Run, Settings, fit
+from khot.training._folders import digest_of
 
 
 def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
     """Refuse parameters that `khot.training` would not, or not by their names."""
-    check_neighbors(model, len(X))
+    check_neighbors(model.n_neighbors, len(X))
     _checks.relaxation(model.relaxation)
     if _checks.whole_number("n_candidates", model.n_candidates, least=1) < model.n_neighbors:
         raise InvalidValueError(
-            f"n_candidates must be at least n_neighbors, {model.n_neighbors}, but got {model.n_candidates}: add some"
+            f"n_candidates must be at least n_neighbors, {model.n_neighbors}, but got {model.n_candidates}: pass more"
         )
     for name in ("batch_size", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
@@ -30,17 +31,19 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
             f"validation_share must lie below 1, but got {model.validation_share}: pass the share to hold out"
         )
     check_resume(model)
+    find_device(model.device)
     if _checks.choice("augment", model.augment, CHOICES) != "none" and X.ndim == 2:
         raise InvalidValueError(f"augment is for images, but got a table of shape {X.shape}: pass augment='none'")
 
 
-def check_neighbors(model: Any, references: int) -> None:
+def check_neighbors(k: Any, references: int) -> int:
     """Refuse more neighbours than there are references."""
-    if _checks.whole_number("n_neighbors", model.n_neighbors, least=1) > references:
+    if _checks.whole_number("n_neighbors", k, least=1) > references:
         raise InvalidValueError(
             f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "
-            f"but got {model.n_neighbors}: choose fewer neighbours or add rows"
+            f"but got {k}: choose fewer neighbours or add rows"
         )
+    return k
 
 
 def train(
@@ -50,15 +53,20 @@ def train(
     order = np.random.RandomState(seed).permutation(len(rows))
     held_out = int(model.validation_share * len(rows))
     kept, held = np.sort(order[held_out:]), np.sort(order[:held_out])
+    if len(kept) < 2 or len(np.unique(labels[kept])) < 2:
+        raise InvalidValueError(
+            f"validation_share must leave rows of two classes for the training, but {model.validation_share} of "
+            f"{len(rows)} rows leaves {len(kept)}: choose a smaller one"
+        )
     candidates, batch = (
         equal_shares(min(size, len(kept)), model.devices) for size in (model.n_candidates, model.batch_size)
     )
     k = min(model.n_neighbors, candidates)
-    loss = NeighborLoss(rows[kept], labels[kept], scaling, k, candidates, model.relaxation, model.augment, seed)
+    data = digest_of(rows, labels, scaling.mean, scaling.scale)
+    loss = NeighborLoss(rows[kept], labels[kept], scaling, k, candidates, model.relaxation, model.augment, seed, data)
     validation = None
     if held_out:
-        rest = (loss.inputs, loss.labels, scaling, model.n_neighbors, bool(model.verbose))
-        validation = Validation(rows[held], labels[held], *rest)
+        validation = Validation(rows[held], labels[held], loss.inputs, loss.labels, scaling, model.n_neighbors)
     settings = Settings(
         epochs=model.epochs,
         batch_size=batch,
@@ -70,5 +78,5 @@ def train(
         seed=seed,
     )
     options = {"accelerator": model.device, "devices": model.devices, "precision": model.precision}
-    data = (loss.inputs, loss.labels)
-    return fit(module, loss, data, settings, validate=validation, folder=folder, resume=model.resume, **options)
+    options |= {"folder": folder, "resume": model.resume, "verbose": bool(model.verbose)}
+    return fit(module, loss, (loss.inputs, loss.labels), settings, validate=validation, **options)

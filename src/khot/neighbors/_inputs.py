@@ -6,9 +6,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from khot.errors import InvalidValueError
+from khot.errors import InvalidTypeError, InvalidValueError, KhotError
 from khot.estimators import as_array, in_one_line
 
+_LABELS = (bool, int, float, str, np.bool_, np.integer, np.floating)
 _DTYPES = [np.float64, np.float32, np.uint8]  # all others become the first
 
 
@@ -34,9 +35,25 @@ def _validated(estimator: Any, *arrays: Any, reset: bool) -> Any:
         checked = validate_data(estimator, *arrays, reset=reset, dtype=_DTYPES, allow_nd=True, ensure_min_samples=1)
         if len(arrays) == 2:
             check_classification_targets(checked[1])
+            _check_labels(checked[1])
+    except KhotError:
+        raise
     except ValueError as error:
         raise InvalidValueError(in_one_line(error)) from error
+    except TypeError as error:
+        raise InvalidTypeError(in_one_line(error)) from error
     return checked
+
+
+def _check_labels(y: Any) -> None:
+    """Refuse labels that could not be saved, and texts among numbers."""
+    text = isinstance(y[0], str)
+    other = next((label for label in y if not isinstance(label, _LABELS) or isinstance(label, str) != text), None)
+    if other is not None:
+        raise InvalidTypeError(
+            "y must have numbers, booleans or texts as labels, all of one kind, "
+            f"but got {other!r} of type {type(other).__name__}: convert them"
+        )
 
 
 def _images(X: np.ndarray) -> np.ndarray:  # noqa: N803

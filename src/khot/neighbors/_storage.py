@@ -12,9 +12,11 @@ from khot.estimators import find_device
 from khot.neighbors.encoders import build
 from khot.neighbors.scaling import Scaling
 from khot.storage import read_model, write_model
+from khot.topk import capped_simplex, neuralsort, softsort, successive_softmax
 
 KIND = "classifier"
 BESIDE = ("table.json",)  # that the command line writes into the same folder
+_RELAXATIONS = {f.__name__: f for f in (successive_softmax, neuralsort, softsort, capped_simplex)}
 _LABELS = "biufUO"  # kinds of NumPy dtypes
 
 
@@ -23,6 +25,7 @@ def write(folder: Path, model: Any) -> None:
     numbers = {
         "classes": {"dtype": model.classes_.dtype.str, "values": _labels(model.classes_)},
         "shape": list(model.shape_),
+        "relaxation": next((name for name, known in _RELAXATIONS.items() if known is model.relaxation), None),
     }
     tensors = {"references": model.references_, "reference_labels": torch.from_numpy(model.reference_labels_)}
     tensors |= {"mean": torch.from_numpy(model.scaling_.mean), "scale": torch.from_numpy(model.scaling_.scale)}
@@ -35,6 +38,8 @@ def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
     def restore(numbers: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
         model.classes_ = np.array(numbers["classes"]["values"], dtype=np.dtype(numbers["classes"]["dtype"]))
         model.shape_ = tuple(numbers["shape"])
+        if numbers.get("relaxation"):
+            model.relaxation = _RELAXATIONS[numbers["relaxation"]]
         model.n_features_in_ = model.shape_[0]
         model.scaling_ = Scaling(tensors["mean"].numpy(), tensors["scale"].numpy())
         model.references_, model.reference_labels_ = tensors["references"], tensors["reference_labels"].numpy()
@@ -42,10 +47,14 @@ def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
         labels = model.reference_labels_
         if not (
             model.classes_.ndim == 1
+            and len(np.unique(model.classes_)) == len(model.classes_)
+            and (np.sort(model.classes_) == model.classes_).all()
             and labels.dtype == np.int64
             and labels.shape == model.references_.shape[:1]
             and 0 <= labels.min() <= labels.max() < len(model.classes_)
             and model.scaling_.mean.shape == model.scaling_.scale.shape == channels
+            and np.isfinite(model.scaling_.mean).all()
+            and (model.scaling_.scale > 0).all()
             and model.references_.isfinite().all()
         ):
             raise ValueError("its classes, labels, references and scaling do not fit together")

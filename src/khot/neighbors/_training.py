@@ -1,5 +1,6 @@
 """What the training of the classifier computes in a step, and at the end of an epoch."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,7 @@ class NeighborLoss:
     relaxation: Any
     augment: str
     seed: int
+    data: str = ""  # a digest of all that is not in the rows of the training, so that a resumed one has the same
 
     def __call__(self, module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:
         images, labels = batch
@@ -43,7 +45,10 @@ class NeighborLoss:
         if self.augment != "none":
             inputs = self._augmented(inputs, len(images), noise)
 
-        queries, candidates = module(self.scaling(inputs)).split([len(images), len(own)])
+        features = module(self.scaling(inputs))
+        if not bool(features.detach().isfinite().all()):
+            return features.sum() * torch.nan  # for the training to say that it diverged
+        queries, candidates = features.split([len(images), len(own)])
         chosen = chosen.to(device)
         return neighbor_loss(
             gather_with_grad(queries),
@@ -72,14 +77,12 @@ class Validation:
     reference_labels: np.ndarray = field(repr=False)
     scaling: Scaling = field(repr=False)
     k: int
-    verbose: bool = field(repr=False)
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
         embeddings, references = (embed(module, rows, self.scaling) for rows in (self.inputs, self.references))
-        accuracy = share_right(embeddings, self.labels, references, self.reference_labels, self.k)
-        if self.verbose:
-            print(f"validation accuracy {accuracy:.4f}")
-        return {"accuracy": accuracy}
+        if not (embeddings.isfinite().all() and references.isfinite().all()):
+            return {"accuracy": math.nan}
+        return {"accuracy": share_right(embeddings, self.labels, references, self.reference_labels, self.k)}
 
 
 def _processes() -> int:

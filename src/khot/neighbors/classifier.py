@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.estimators import draw_seed, find_device, fitting
 from khot.neighbors import _inputs, votes
@@ -51,7 +50,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         optimizer is Adam by default. Batches and candidates are cut to a multiple of `devices`.
     validation_share : float
         Share of the rows on which the accuracy is measured after every epoch; the weights of the best epoch are kept.
-        0 for none: then the epoch with the best training loss counts.
+        Of equally good epochs the one with the best training loss counts, and with a share of 0 that alone.
     augment : {"none", "crop", "flip", "both"}
         Move images by up to an eighth of their size, mirror half of them, or both, anew in every step.
     device : {"cpu", "cuda", "mps", "auto"}
@@ -64,9 +63,10 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None
         Fixes the weights at the start, the batches, the candidates and the noise.
     verbose : bool
-        Print the validation accuracy after every epoch.
+        Print loss and validation accuracy after every epoch.
     folder : path, optional
-        Where the training is written to, so that it can be resumed. By default it leaves nothing behind.
+        Where the training is written to, so that it can be resumed. By default it leaves nothing behind. One folder is
+        for one training: leave it out in cross-validation and searches.
     resume : bool
         Go on with the training in `folder`. Needs an int as `random_state`.
 
@@ -82,6 +82,8 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         Their labels, as numbers of `classes_`.
     history_ : list of dict
         Loss and validation accuracy of every epoch.
+    best_epoch_ : int
+        The epoch, from 0, whose weights were kept; not after `load`.
     n_features_in_, feature_names_in_
         As usual; the latter only if X was a table with names.
 
@@ -157,7 +159,7 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         X : array or Tensor, shape (n, d), (n, height, width) or (n, height, width, channels)
             Rows.
         y : array or Tensor, shape (n,)
-            Labels, of any type that scikit-learn takes; at least two of them different.
+            Labels: numbers, booleans or texts, at least two of them different.
 
         Returns
         -------
@@ -177,25 +179,31 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             classes, labels = np.unique(y, return_inverse=True)
             if len(classes) < 2:
                 raise InvalidValueError(
-                    f"y must have at least two classes, but got one class, {classes[0]!r}: add another"
+                    f"y must have at least two classes, but got one class, {classes[0].item()!r}: add another"
                 )
             seed, scaling = draw_seed(self.random_state), learn_scaling(X)
             with torch.random.fork_rng([]):
                 torch.manual_seed(seed)
                 module = copy.deepcopy(build(self.encoder, X.shape[1:]))
-            self.history_ = train(self, module, X, labels, scaling, seed, folder).history
+                _try(module, X, scaling)
+            run = train(self, module, X, labels, scaling, seed, folder)
+            self.history_, self.best_epoch_ = run.history, run.best["epoch"]
             self.references_ = _features(module.to(find_device(self.device)), X, scaling)
             self.classes_, self.shape_, self.scaling_ = classes, X.shape[1:], scaling
             self.encoder_, self.reference_labels_ = module, labels
         return self
 
-    def kneighbors(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:  # noqa: N803
+    def kneighbors(self, X: Any, n_neighbors: int | None = None, return_distance: bool = True) -> Any:  # noqa: N803
         """Tell the nearest reference rows: what a prediction rests on.
 
         Parameters
         ----------
         X : array or Tensor, shape (q, ...)
             Rows as in `fit`.
+        n_neighbors : int, optional
+            How many, if not as many as vote.
+        return_distance : bool
+            Whether to return the distances, too.
 
         Returns
         -------
@@ -203,14 +211,18 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             Euclidean, in the features of the encoder; the nearest first.
         indices : ndarray of int64, shape (q, n_neighbors)
             Reference rows: those of `fit` in their order, then those added. Of equal distances the smaller index first.
+
+        Notes
+        -----
+        The last bits of features, and so of distances, can depend on how many rows are given together.
         """
         check_is_fitted(self, "references_")
         queries = _features(self.encoder_, _inputs.rows(self, X), self.scaling_)
-        k = _checks.whole_number("n_neighbors", self.n_neighbors, least=1)
-        check_neighbors(self, len(self.references_))
+        k = check_neighbors(self.n_neighbors if n_neighbors is None else n_neighbors, len(self.references_))
         device = find_device(self.device) if find_device(self.device).type == "cuda" else "cpu"  # mps has no float64
         distances, indices = nearest(queries.to(device), self.references_.to(device), k)
-        return distances.cpu().numpy(), indices.cpu().numpy()
+        found = distances.cpu().numpy(), indices.cpu().numpy()
+        return found if return_distance else found[1]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Predict the label of each row: that of most neighbours.
@@ -247,6 +259,8 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Tell the share of the votes that each label gets.
 
+        Of labels with equally many votes, the one that `predict` chooses gets 1e-9 more, so that it is the largest.
+
         Parameters
         ----------
         X : array or Tensor, shape (q, ...)
@@ -257,8 +271,22 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         ndarray of float64, shape (q, classes)
             In the order of `classes_`.
         """
-        _, indices = self.kneighbors(X)
-        return votes.shares(self.reference_labels_[indices], len(self.classes_))
+        return self.shares(*self.kneighbors(X))
+
+    def shares(self, distances: NDArray[np.float32], indices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Tell the shares of the votes of neighbours that `kneighbors` found.
+
+        Parameters
+        ----------
+        distances, indices : ndarray, shape (q, n_neighbors)
+            As `kneighbors` returns them.
+
+        Returns
+        -------
+        ndarray of float64, shape (q, classes)
+            As `predict_proba` has them.
+        """
+        return votes.decided_shares(self.reference_labels_[indices], distances, len(self.classes_))
 
     def evidence(
         self, distances: NDArray[np.float32], indices: NDArray[np.int64]
@@ -300,11 +328,9 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidTypeError(
                 f"y must have labels of the kind seen in fit, {self.classes_.dtype}, but got {y.dtype}: convert them"
             )
-        if self.classes_.dtype.kind in "iu" and y.dtype.kind == "f":  # whole numbers: others are no labels
-            y = y.astype(self.classes_.dtype)
-        old = self.classes_[self.reference_labels_]
+        labels = _joined(self.classes_[self.reference_labels_], y)
         features = _features(self.encoder_, X, self.scaling_)
-        self.classes_, self.reference_labels_ = np.unique(np.concatenate([old, y]), return_inverse=True)
+        self.classes_, self.reference_labels_ = np.unique(labels, return_inverse=True)
         self.references_ = torch.cat([self.references_, features])
         return self
 
@@ -340,7 +366,8 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         SubsetKNNClassifier
-            With the parameters of the other that are numbers or words; functions, such as schedules, are not stored.
+            With the parameters of the other that are numbers, words or relaxations of khot; other functions, such as
+            schedules, are not stored.
 
         Raises
         ------
@@ -352,12 +379,40 @@ class SubsetKNNClassifier(ClassifierMixin, BaseEstimator):
 
 def _features(module: nn.Module, X: np.ndarray, scaling: Scaling) -> torch.Tensor:  # noqa: N803
     features = embed(module, X, scaling)
-    if features.ndim != 2 or not features.isfinite().all():
-        got = "NaN or infinite ones" if features.ndim == 2 else f"shape {tuple(features.shape)}"
-        raise InvalidValueError(
-            f"the encoder must return finite features (rows, features), but got {got}: flatten or bound its output"
-        )
+    if features.ndim != 2 or len(features) != len(X) or not features.isfinite().all():
+        fits = features.ndim == 2 and len(features) == len(X)
+        got = "NaN or infinite ones" if fits else f"shape {tuple(features.shape)} for {len(X)} rows"
+        hint = "bound its output, or look for extreme rows" if fits else "flatten its output"
+        raise InvalidValueError(f"the encoder must return finite features (rows, features), but got {got}: {hint}")
     return features
+
+
+def _joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Both labels in one array, if one dtype has room for all."""
+    if old.dtype.kind in "iu" and new.dtype.kind == "f":  # whole numbers: others are no labels
+        new = np.array([int(label) for label in new])
+    both = np.concatenate([old, new])
+    for label, kept in zip(new.tolist(), both[len(old) :].tolist(), strict=True):
+        if label != kept or (both.dtype.kind == "f") != (old.dtype.kind == "f"):
+            raise InvalidValueError(
+                f"y must have labels that go together with those of fit, {old.dtype}, but got {label!r}: convert them"
+            )
+    return both
+
+
+def _try(module: nn.Module, X: np.ndarray, scaling: Scaling) -> None:  # noqa: N803
+    """Refuse an encoder that cannot be applied to the rows, before it is trained."""
+    if not list(module.parameters()):
+        return  # the training says so
+    try:
+        _features(module, X[:2], scaling)
+    except InvalidValueError:
+        raise
+    except Exception as error:
+        shape = tuple(scaling(torch.from_numpy(X[:2].copy())).shape)
+        raise InvalidValueError(
+            f"the encoder must take float32 rows such as those of shape {shape}, but it failed: {error}"
+        ) from error
 
 
 def _kind(labels: np.ndarray) -> str:

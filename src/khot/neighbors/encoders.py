@@ -140,6 +140,6 @@ def build(encoder: Any, shape: tuple[int, ...]) -> nn.Module:
     if min(height, width) < 8:
         raise InvalidValueError(
             f"encoder {name!r} needs images of at least 8 × 8 pixels, but got {height} × {width}: "
-            "enlarge them, or flatten them and pass encoder='mlp'"
+            "enlarge them, or flatten them for encoder 'mlp'; if their channels come first, move them to the end"
         )
     return ConvNet(channels, height, width) if name == "convnet" else ResNet(channels)

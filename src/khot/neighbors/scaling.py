@@ -28,7 +28,7 @@ class Scaling:
 
 
 def learn_scaling(raw: np.ndarray) -> Scaling:
-    """The scaling of the last axis of raw rows; a constant column is only shifted."""
+    """The scaling of the last axis of raw rows; a column that is constant, or nearly, is only shifted."""
     pieces = [raw[start : start + _ROWS] for start in range(0, len(raw), _ROWS)]
     entries = raw.size / raw.shape[-1]
     axes = tuple(range(raw.ndim - 1))
@@ -40,4 +40,5 @@ def learn_scaling(raw: np.ndarray) -> Scaling:
         constant = np.ptp([piece.min(axes) for piece in pieces] + [piece.max(axes) for piece in pieces], axis=0) == 0
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise InvalidValueError(f"X must have values whose sums do not overflow, but got {np.abs(raw).max()}: scale it")
+    constant |= scale < np.finfo(raw.dtype if raw.dtype.kind == "f" else np.float32).tiny
     return Scaling(np.asarray(mean), np.where(constant, 1.0, scale))

@@ -8,7 +8,6 @@ from khot.errors import InvalidValueError
 
 MEMORY = 2**28  # bytes for a table of distances
 _SPARE = 16  # candidates beyond k, so that rounding errors and ties rarely decide
-_SLACK = 1e-6  # distances this near to each other may be equal in float32
 _ROUGHLY = 1.001  # more than the error of a distance in float32
 _ERROR = 1e-12  # of a squared distance in float64, relative to the squares it is made of
 
@@ -28,10 +27,10 @@ def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -
 
     Returns
     -------
-    distances : float32 Tensor, shape (q, k)
-        Euclidean.
+    distances : Tensor, shape (q, k)
+        Euclidean; float64 if the queries or the references are, else float32.
     indices : int64 Tensor, shape (q, k)
-        Of references at equal distances, the smaller index comes first.
+        Of references at equal distances in that dtype, the smaller index comes first.
 
     Examples
     --------
@@ -71,9 +70,10 @@ def _nearest(queries: Tensor, references: Tensor, centre: Tensor, k: int, memory
     distances, indices = distances[:, :k].clone(), candidates.gather(1, order[:, :k])
     if kept < len(references):
         # Where what was not kept may be as near as the k-th, as with many copies of one reference, look at all.
-        unsure = beyond - errors <= distances[:, -1].double().square() * (1 + _SLACK)
+        reach = distances[:, -1].nextafter(distances.new_tensor(torch.inf)).double()  # farther ones round to more
+        unsure = beyond - errors <= reach.square()
         for row in unsure.nonzero()[:, 0].tolist():
-            distances[row], indices[row] = _nearest_of_all(queries[row], references, k, distances[row, -1], memory)
+            distances[row], indices[row] = _nearest_of_all(queries[row], references, k, reach[row], memory)
     return distances, indices
 
 
@@ -109,5 +109,6 @@ def _nearest_of_all(query: Tensor, references: Tensor, k: int, reach: Tensor, me
 
 
 def _distances(queries: Tensor, references: Tensor) -> Tensor:
-    """float32 distances (q, m) of queries (q, d) to references (q, m, d) of their own, computed in float64."""
-    return (references.double() - queries.double().unsqueeze(1)).square().sum(-1).sqrt().float()
+    """Distances (q, m) of queries (q, d) to references (q, m, d) of their own, computed in float64."""
+    distances = (references.double() - queries.double().unsqueeze(1)).square().sum(-1).sqrt()
+    return distances if torch.float64 in (queries.dtype, references.dtype) else distances.float()

@@ -17,23 +17,33 @@ _TENSORS, _NUMBERS = "tensors.safetensors", "numbers.json"
 
 def write_json(path: Path, value: Any) -> None:
     """Write or replace a JSON file, whole."""
+    draft_json(path, value).replace(path)
+
+
+def draft_json(path: Path, value: Any) -> Path:
+    """Write what shall become a JSON file beside it; returns the path of the draft."""
     draft = path.with_name(path.name + ".draft")
     with draft.open("w", encoding="utf-8") as file:
         json.dump(value, file, indent=1, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(path)
+    return draft
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write or replace a safetensors file, whole."""
+    draft_tensors(path, tensors).replace(path)
+
+
+def draft_tensors(path: Path, tensors: dict[str, Tensor]) -> Path:
+    """Write what shall become a safetensors file beside it; returns the path of the draft."""
     from safetensors.torch import save_file
 
     draft = path.with_name(path.name + ".draft")
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft)
     with draft.open("rb+") as file:
         os.fsync(file.fileno())
-    draft.replace(path)
+    return draft
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

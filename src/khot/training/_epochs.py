@@ -29,15 +29,33 @@ def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, st
     clock.add_to(progress)
     record |= {"seconds": progress.seconds, "processor_seconds": progress.processor_seconds}
 
-    best = None if progress.best is None else _monitored(progress.best, job)
-    better = job.settings.better(_monitored(record, job), best)
+    better = _better(record, progress.best, job)
     progress.history.append(record)
     progress.loss = progress.seconds = progress.processor_seconds = 0.0
     if better:
         progress.best_epoch = epoch
     if fabric.is_global_zero:
         write_history(job.folder, progress)
+        if job.verbose:
+            _tell(record, job.settings.epochs)
     return better
+
+
+def _better(record: Record, best: Record | None, job: Job) -> bool:
+    """Whether an epoch is better than the best; of two with the same monitored number, by the training loss."""
+    if best is None:
+        return job.settings.better(_monitored(record, job), None)
+    value, other = _monitored(record, job), _monitored(best, job)
+    return record["loss"] < best["loss"] if value == other else job.settings.better(value, other)
+
+
+def _tell(record: Record, epochs: int) -> None:
+    """Print an epoch, above the progress bar if there is one."""
+    from tqdm import tqdm
+
+    numbers = {"loss": record["loss"]} | {f"validation {name}": x for name, x in record.get("validation", {}).items()}
+    told = ", ".join(f"{name} {'not finite' if x is None else f'{x:.4f}'}" for name, x in numbers.items())
+    tqdm.write(f"epoch {record['epoch'] + 1} of {epochs}: {told}")
 
 
 def _validate(validate: Validate, module: nn.Module) -> dict[str, float | None]:

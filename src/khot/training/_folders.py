@@ -36,25 +36,43 @@ def identity(
         "loss": _describe(loss),
         "validate": _describe(validate),
         "precision": precision,
-        "module": type(module).__qualname__,
+        "module": f"{type(module).__qualname__} {_digest_of_text(_printed(module))}",
         "weights": {name: f"{value.dtype} {tuple(value.shape)}" for name, value in module.state_dict().items()},
         "data": {name: f"{part.dtype} {tuple(part.shape)} {_digest_of(part)}" for name, part in parts(data).items()},
     }
 
 
 def _describe(value: Any) -> Any:
-    """A number, name or None itself, anything else as it prints, without its address in memory."""
+    """A number, name or None itself, anything else as it prints, or by its attributes if it prints its address only."""
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, int | float | str | None):
         return value
-    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    if type(value).__repr__ is object.__repr__ and hasattr(value, "__dict__"):
+        return f"{type(value).__qualname__} { ({name: _describe(part) for name, part in vars(value).items()}) }"
+    text = _printed(value)
     return f"{text} {_code(value)}" if isinstance(value, LambdaType) and value.__name__ == "<lambda>" else text
+
+
+def _printed(value: Any) -> str:
+    """Without addresses in memory."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def _code(function: LambdaType) -> str:
     """A digest of what a function without a name computes, with the numbers and words around it."""
     around = [cell.cell_contents for cell in function.__closure__ or () if isinstance(cell.cell_contents, _PLAIN)]
     parts = (function.__code__.co_code, function.__code__.co_consts, function.__defaults__, around)
-    return hashlib.blake2b(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(parts)).encode(), digest_size=8).hexdigest()
+    return _digest_of_text(_printed(parts))
+
+
+def _digest_of_text(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def digest_of(*arrays: np.ndarray) -> str:
+    """A short digest of arrays."""
+    return _digest_of_text(" ".join(f"{array.dtype} {array.shape} {_digest_of(array)}" for array in arrays))
 
 
 def _digest_of(part: Any) -> str:
@@ -107,15 +125,26 @@ def in_use(folder: Path | str) -> RunFolderError:
     return RunFolderError(f"{folder} holds a run already: resume it (resume=True, --resume), or pass another folder")
 
 
+def _difference(name: str, here: Any, there: Any) -> str:
+    """Of tables, the first entries that differ."""
+    if not (isinstance(here, dict) and isinstance(there, dict)):
+        return f"{name} is {here!r}, there it was {there!r}"
+    names = [entry for entry in {**there, **here} if here.get(entry) != there.get(entry)]
+    shown = [f"{name} {entry} is {here.get(entry)!r}, there it was {there.get(entry)!r}" for entry in names[:2]]
+    return "; ".join(shown) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+
+
 def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
     if not resume:
         raise in_use(path)
     try:
         there = json.loads((path / _IDENTITY).read_text(encoding="utf-8"))
+        if not isinstance(there, dict):
+            raise ValueError("it holds no settings")
     except ValueError as error:
         raise RunFolderError(f"{path / _IDENTITY} is damaged ({error}): start again in another folder") from error
     differences = [
-        f"{name} is {about.get(name)!r}, there it was {there.get(name)!r}"
+        _difference(name, about.get(name), there.get(name))
         for name in sorted({*about, *there} - {"khot"})
         if about.get(name) != there.get(name)
     ]

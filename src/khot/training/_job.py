@@ -25,3 +25,4 @@ class Job:
     folder: Path
     checkpoint: Path | None
     checkpoint_seconds: float
+    verbose: bool

@@ -2,14 +2,16 @@
 
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
+from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, KhotError, RunFolderError
 from khot.training import _checkpoints
 from khot.training._batches import Batches
+from khot.training._checkpoints import write_json
 from khot.training._clock import Clock
 from khot.training._epochs import close_epoch, write_result
 from khot.training._interrupt import ControlC
@@ -19,13 +21,21 @@ from khot.training._snapshot import Progress, Weights, copy_weights, finite, pac
 from khot.training.processes import agree
 from khot.training.steps import Step, key
 
+ERROR = "error.json"
+
 
 def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
-    """Run the loop in one of the processes; what stops all of them is returned, for the parent to raise."""
+    """Run the loop in one of the processes; what stops all of them is returned, for the parent to raise.
+
+    What stops one alone is left in a file, as the parent is told the text of its traceback only.
+    """
     try:
         _train(job, fabric, module)
     except (DivergedError, KeyboardInterrupt) as stop:
         return stop
+    except KhotError as error:
+        write_json(job.folder / ERROR, {"kind": type(error).__name__, "message": str(error)})
+        raise
     return None
 
 
@@ -38,7 +48,7 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
 
     progress, best, precision = Progress(), Weights(), fabric.strategy.precision
     if job.checkpoint:
-        best, progress = unpack(*_checkpoints.read(job.checkpoint), module, optimizer, precision)
+        best, progress = _restored(job.checkpoint, module, optimizer, precision)
     saver = Saver(job, module, lambda: pack(module, optimizer, best, progress, precision), active=rank == 0)
 
     generators = torch.random.fork_rng([device] if device.type == "cuda" else [])
@@ -93,6 +103,19 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
         raise _interrupted(saver)
 
 
+def _restored(checkpoint: Path, module: nn.Module, optimizer: Any, precision: Any) -> tuple[Weights, Progress]:
+    """The state of a checkpoint, whose numbers may be others than were written."""
+    try:
+        best, progress = unpack(*_checkpoints.read(checkpoint), module, optimizer, precision)
+        if progress.step < 0 or (progress.best is None) != (not best):
+            raise ValueError("its numbers do not fit together")
+    except (LookupError, TypeError, ValueError) as error:
+        raise RunFolderError(
+            f"{checkpoint} is damaged ({type(error).__name__}: {error}): delete it to go on from the one before"
+        ) from error
+    return best, progress
+
+
 def _scalar(loss: Any) -> Tensor:
     if not isinstance(loss, Tensor) or loss.ndim:
         got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
@@ -121,6 +144,6 @@ def _diverged(what: str, saver: Saver) -> DivergedError:
 
 def _interrupted(saver: Saver) -> KeyboardInterrupt:
     return KeyboardInterrupt(
-        f"stopped by Ctrl-C; the last checkpoint is {saver.last}: "
-        f"to go on, call fit again with folder={str(saver.job.folder)!r} and resume=True"
+        f"stopped by Ctrl-C; the last checkpoint is {saver.last}: to go on, "
+        f"train again with the folder {str(saver.job.folder)!r} (folder=, --run) and resume (resume=True, --resume)"
     )

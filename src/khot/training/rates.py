@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from khot import _checks
 from khot.errors import InvalidValueError
 
+_HIGHEST = 1e37  # optimizers multiply it in float32
+
 
 def rate_at(rate: float | Callable[[int], float], step: int) -> float:
     """The learning rate at `step` of a number or a schedule."""
-    return _checks.not_negative("learning_rate", rate(step) if callable(rate) else rate)
+    value = _checks.not_negative("learning_rate", rate(step) if callable(rate) else rate)
+    if value > _HIGHEST:
+        raise InvalidValueError(f"learning_rate must be at most {_HIGHEST:g}, but got {value}: pass a smaller one")
+    return value
 
 
 def _along_cosine(start: float, end: float, share: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from khot import _checks
+from khot import _checks, errors
 from khot.errors import InvalidValueError
 from khot.training import _checkpoints
 from khot.training._batches import count_rows
@@ -17,7 +17,7 @@ from khot.training._epochs import HISTORY, WEIGHTS
 from khot.training._folders import identity, open_folder
 from khot.training._interrupt import ControlC
 from khot.training._job import Job, Loss, Validate
-from khot.training._loop import train
+from khot.training._loop import ERROR, train
 from khot.training._snapshot import Record, check_state
 from khot.training.settings import Settings
 
@@ -59,6 +59,7 @@ def fit(
     devices: int = 1,
     precision: str = "32-true",
     checkpoint_seconds: float = 300.0,
+    verbose: bool = False,
 ) -> Run:
     """Train a module, in a way that can be killed and resumed at any step.
 
@@ -95,6 +96,8 @@ def fit(
         That of the module's forward pass in training.
     checkpoint_seconds : float
         Time between checkpoints. There also is one at the end of every epoch, if that is cheap.
+    verbose : bool
+        Print the numbers of every epoch.
 
     Returns
     -------
@@ -136,9 +139,13 @@ def fit(
         strategy="auto" if devices == 1 else "ddp_spawn",
     )
     place = open_folder(folder, identity(module, loss, data, settings, validate, precision), resume)
-    job = Job(loss, data, settings, validate, place, _checkpoints.newest(place / "checkpoints"), seconds)
-    with ControlC() if devices > 1 else nullcontext():  # with several processes, it is for them to react
-        stop = fabric.launch(partial(train, job), module)  # pyright: ignore[reportArgumentType]
+    job = Job(loss, data, settings, validate, place, _checkpoints.newest(place / "checkpoints"), seconds, verbose)
+    (place / ERROR).unlink(missing_ok=True)
+    try:
+        with ControlC() if devices > 1 else nullcontext():  # with several processes, it is for them to react
+            stop = fabric.launch(partial(train, job), module)  # pyright: ignore[reportArgumentType]
+    except Exception as error:
+        raise _as_it_was(error, place) from error
     if stop is not None:
         raise stop
     return _result(place, module)
@@ -172,6 +179,14 @@ def _check(
             f"batch_size must be a multiple of devices, {devices}, but got {settings.batch_size}: "
             "every process gets an equal share of a batch"
         )
+
+
+def _as_it_was(error: Exception, folder: Path) -> Exception:
+    """The error of khot's that a process of its own ended with, or else the given one."""
+    if isinstance(error, errors.KhotError) or not (folder / ERROR).is_file():
+        return error
+    told = json.loads((folder / ERROR).read_text(encoding="utf-8"))
+    return getattr(errors, told["kind"])(told["message"])
 
 
 def _result(folder: Path, module: nn.Module) -> Run:

@@ -36,7 +36,8 @@ class Settings:
     clip_norm : float, optional
         Longer gradients are scaled down to this norm.
     monitor : str, optional
-        The validation number that tells the best epoch. Without validation, that is the mean training loss.
+        The validation number that tells the best epoch; of equal ones the training loss does. Without validation, that
+        alone does.
     maximize : bool
         Whether larger is better in the monitored number.
     patience : int, optional
