@@ -10,6 +10,7 @@ import torch
 
 from khot.experiments.machine import machine
 
+_TURNS = 20  # of each function
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -34,24 +35,26 @@ def numbers_of_threads() -> list[int]:
     return sorted({1, torch.get_num_threads()})
 
 
-def best(*functions: Callable[[], Any], repeats: int = 500, seconds: float = 3.0) -> list[float]:
-    """The shortest time of each function after a warm-up, twice in turn, so that all see the same machine.
+def best(*functions: Callable[[], Any], repeats: int = 2000, seconds: float = 3.0) -> list[float]:
+    """The shortest time of each function after a warm-up; they take turns, so that all see the same machine.
 
     As many repeats as fit in about `seconds` for each, at least three and at most `repeats`.
     """
-    return [
-        min(pair) for pair in zip(*([_best(f, repeats, seconds / 2) for f in functions] for _ in range(2)), strict=True)
-    ]
-
-
-def _best(function: Callable[[], Any], repeats: int, seconds: float) -> float:
-    function()
-    times: list[float] = []
-    while len(times) < 3 or (len(times) < repeats and sum(times) < seconds):
-        began = time.perf_counter()
+    times: list[list[float]] = [[] for _ in functions]
+    for function in functions:
         function()
-        times.append(time.perf_counter() - began)
-    return min(times)
+    while any(_wanting(own, repeats, seconds) for own in times):
+        for function, own in zip(functions, times, strict=True):
+            turn = time.perf_counter() + seconds / _TURNS
+            while _wanting(own, repeats, seconds) and time.perf_counter() < turn:
+                began = time.perf_counter()
+                function()
+                own.append(time.perf_counter() - began)
+    return [min(own) for own in times]
+
+
+def _wanting(times: list[float], repeats: int, seconds: float) -> bool:
+    return len(times) < 3 or (len(times) < repeats and sum(times) < seconds)
 
 
 def forward_backward(function: Callable[..., torch.Tensor], keys: torch.Tensor, *rest: Any) -> Callable[[], None]:
