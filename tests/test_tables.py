@@ -109,7 +109,9 @@ def test_names_that_are_numbers(tmp_path):
 
 
 def test_labels_have_no_spaces_around_them(tmp_path):
-    assert list(read_rows(written(tmp_path, "a, y\n1, x\n2,x"))[1]) == ["x", "x"]
+    path = written(tmp_path, "a, y\n1, x\n2,x")
+    _, labels, layout = read_rows(path)
+    assert list(labels) == list(read_queries(path, 1, layout)[1]) == ["x", "x"]
 
 
 def test_ignored_columns(tmp_path):

@@ -67,10 +67,11 @@ def read_rows(
         )
     columns = names[:place] + names[place + 1 :] if names else None
     rows = _numbers(path, [line[:place] + line[place + 1 :] for line in lines], columns)
-    labels = [line[place].strip() for line in lines]
-    if "" in labels:
-        raise DataFileError(f"{path} has no label in row {labels.index('') + 1}: fill it in, or leave out the row")
-    return rows, _labels(labels), Layout(columns, names[place] if names else None, place, list(ignored))
+    for number, line in enumerate(lines, 1):
+        if not line[place].strip():
+            raise DataFileError(f"{path} has no label in row {number}: fill it in, or leave out the row")
+    labels = _labels([line[place] for line in lines])
+    return rows, labels, Layout(columns, names[place] if names else None, place, list(ignored))
 
 
 def read_queries(
@@ -360,7 +361,8 @@ def _numbers(path: Path, lines: list[list[str]], names: list[str] | None) -> np.
 
 
 def _labels(cells: list[str]) -> np.ndarray:
-    """Whole numbers if all are written as such, texts otherwise: 007 is a text."""
+    """Whole numbers if all are written as such, texts otherwise: 007 is a text. Spaces around them do not count."""
+    cells = [cell.strip() for cell in cells]
     try:
         numbers = [int(cell) for cell in cells]
     except ValueError:

@@ -43,7 +43,7 @@ def test_from_a_file_to_points_and_a_map(kind, tmp_path, capsys):
     write(tmp_path / f"rows.{kind}", rows)
     np.save(tmp_path / "labels.npy", NAMES[labels])
     run("fit", tmp_path / f"rows.{kind}", "--labels", tmp_path / "labels.npy", *FIT, "-d", 2, "-o", tmp_path / "map")
-    assert "epoch 2: loss" in capsys.readouterr().out
+    assert "epoch 2 of 2: loss" in capsys.readouterr().out
     names = ["embedding.json", "map.html", "map.png", "points.npy", "tensors.safetensors"]
     assert sorted(path.name for path in (tmp_path / "map").iterdir()) == names
     page = (tmp_path / "map" / "map.html").read_text()
@@ -109,11 +109,11 @@ def test_training_goes_on(tmp_path, capsys):
     [
         ("x.csv", "1,2\n3,oops\n", "", "but got 'oops' in row 2"),
         ("x.csv", "1,2\n3\n", "", "2 columns in its first line and 1 in line 2"),
-        ("x.csv", "1,2\nnan,4\n5,6\n", "", "X contains NaN: fill in or leave out"),
+        ("x.csv", "1,2\nnan,4\n5,6\n", "", "got 'nan' in row 2, column 1: fill in missing"),
         ("x.csv", "1,2\n3,4\n5,6\n", "", "perplexity must lie between 1 and 2"),
-        ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "but no column 'c'"),
+        ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "has no column 'c', but columns a, b"),
         ("x.npy", "text", "", "cannot be read as NPY"),
-        ("x.npz", "text", "", "cannot be read as NPZ"),
+        ("x.npz", "text", "", "is no NPZ file"),
         ("x.parquet", "text", "", "cannot be read as Parquet"),
         ("x.csv", None, "", "No such file"),
     ],

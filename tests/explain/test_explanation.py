@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from khot.errors import InvalidValueError, KhotError
+from khot.errors import InvalidValueError, KhotError, ModelFileError
 from khot.explain import Columns, Explanation, Words, fidelity
 
 TEXTS = ["A <b>great</b> film.", "Dull."]
@@ -186,6 +186,6 @@ def test_a_failed_save_keeps_what_is_there(tmp_path: Path):
     from khot.storage import read_parts, write_parts
 
     write_parts(tmp_path, "explainer", {"k": 1}, {"a": torch.zeros(2)})
-    with pytest.raises(TypeError):
+    with pytest.raises(ModelFileError, match="cannot be saved"):
         write_parts(tmp_path, "explainer", {"k": np.float32(1)}, {"a": torch.ones(2)})
     assert read_parts(tmp_path, "explainer")[1]["a"].tolist() == [0, 0]

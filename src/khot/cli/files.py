@@ -28,10 +28,10 @@ def check_outputs(rows: Path, outputs: Mapping[str, Path | None], model: Path | 
             continue
         if model is not None and model.resolve() in path.resolve().parents:
             raise InvalidValueError(f"{option} must not be in the folder of the model, but got {path}: name another")
-        if rows.exists() and path.exists() and path.samefile(rows):
-            raise InvalidValueError(f"{option} is the file of the rows, {path}: name another")
-        if path.resolve() in taken:
-            raise InvalidValueError(f"{option} and {taken[path.resolve()]} are both {path}: name two files")
+        linked = rows.exists() and path.exists() and path.samefile(rows)
+        other = taken.get(rows.resolve() if linked else path.resolve())
+        if other is not None:
+            raise InvalidValueError(f"{option} and {other} are both {path}: name two files")
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
             raise InvalidValueError(
                 f"{option} must be a file that can be written, but got {path}: name one in a folder that is there"
