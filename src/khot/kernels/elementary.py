@@ -20,8 +20,8 @@ _BIAS_64 = (1024 << 52) - int(np.float64(0.5**0.5).view(np.int64))
 
 @exact
 def exp32(x, s):
-    """e^(x s) for float32 x s <= 0, to 1e-7 (1 + |x s|); exactly 1 at 0 and exactly 0 below -87."""
-    low = np.float32(-126.0)
+    """e^(x s) for float32 x s <= 0, to 2e-7 (1 + |x s|) down to -87; exactly 1 at 0, exactly 0 below -89."""
+    low = np.float32(-127.0)  # whose power of two has the bits of 0
     z = x * (s * np.float32(1.4426950408889634))
     y = z if z > low else low
     shifted = y + np.float32(_ROUND_32)
@@ -33,7 +33,7 @@ def exp32(x, s):
     p = p * f + np.float32(6.9314697760e-1)
     p = p * f + np.float32(1.0)
     bits = np.float32(p).view(np.int32) + (np.float32(shifted).view(np.int32) << np.int32(23))
-    return np.int32(bits).view(np.float32) if z > low else np.float32(0.0)
+    return np.int32(bits).view(np.float32)
 
 
 @exact

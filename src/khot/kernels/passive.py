@@ -110,6 +110,7 @@ def above(row, bar, maxima, index):
     the index; each holds an item at least, so that items run into them only if there is not room for all.
     """
     size, room, groups = maxima.shape[0], index.shape[0], 0
+    bar = row.dtype.type(bar)
     for group in range(size):
         index[groups] = group
         groups += maxima[group] > bar
@@ -119,11 +120,13 @@ def above(row, bar, maxima, index):
         index[room - groups + h] = index[h]
     count = 0
     for waiting in range(room - groups + 1, room + 1):
-        for i in range(index[waiting - 1], row.shape[0], size):
+        i = index[waiting - 1]
+        while i < row.shape[0]:  # a range of steps would begin with a division
             index[count] = i
             count += row[i] > bar
             if count == waiting:
                 return room
+            i += size
     return count
 
 
@@ -140,10 +143,12 @@ def decay(row, start, stop, bar, s, u, moments):
     bar, s = row.dtype.type(bar), row.dtype.type(s)
     for first in range(start, stop, BLOCK):
         keys, here = row[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
-        half = keys.shape[0] // 2
-        for i in range(half):  # in pairs, for which the constants of the exponential are loaded once
-            here[i], here[half + i] = _below(keys[i], bar, s), _below(keys[half + i], bar, s)
-        for i in range(2 * half, keys.shape[0]):
+        part = keys.shape[0] // 32 * 8
+        for i in range(part):  # four at a time, for which the constants of the exponential are loaded once
+            here[i], here[part + i] = _below(keys[i], bar, s), _below(keys[part + i], bar, s)
+            j = 2 * part + i
+            here[j], here[part + j] = _below(keys[j], bar, s), _below(keys[part + j], bar, s)
+        for i in range(4 * part, keys.shape[0]):
             here[i] = _below(keys[i], bar, s)
         _add_moments(here, moments)
 

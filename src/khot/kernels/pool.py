@@ -29,7 +29,7 @@ class _Cost(NamedTuple):
     block: int  # what they should take at a time, at least
 
 
-_OF_TEAM, _OF_HELPERS = _Cost(100_000, 20_000), _Cost(400_000, 200_000)
+_OF_TEAM, _OF_HELPERS = _Cost(100_000, 80_000), _Cost(400_000, 200_000)
 
 
 class _Helper:
