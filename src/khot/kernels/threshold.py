@@ -1,4 +1,8 @@
-"""The threshold of the bounded relaxation: tau with sum of sigmoid(x - tau) = k, by Newton's method in a bracket."""
+"""The threshold of the bounded relaxation: tau with sum of sigmoid(x - tau) = k, by Newton's method in a bracket.
+
+The method is applied to the logarithm of the sum, or of what is missing from m if that is less: both are nearly
+straight lines where they are small, so that about four passes over the items suffice.
+"""
 
 import math
 
@@ -10,19 +14,21 @@ from khot.kernels.elementary import exp64
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
 _MOST = 100  # passes over the items, at most; halving the bracket alone needs 64
+_SHORT = 1e-7  # a step after which none is needed: the error of Newton's method is that of the last one, squared
 
 
 @reorder
 def _sums(x, tau):
-    """Sums of the sigmoids and of their derivatives."""
-    total, slope = 0.0, 0.0
+    """Sums of the sigmoids, of what they lack of 1, and of their derivatives."""
+    total, rest, slope = 0.0, 0.0, 0.0
     for i in range(x.shape[0]):
         z = x[i] - tau
         e = exp64(z if z < 0.0 else -z)
         inverse = 1.0 / (1.0 + e)
         total += e * inverse if z < 0.0 else inverse
+        rest += inverse if z < 0.0 else e * inverse
         slope += e * inverse * inverse
-    return total, slope
+    return total, rest, slope
 
 
 @exact
@@ -58,16 +64,16 @@ def _row(keys, present, k, t):
     low, high = max(outside - math.log(k), outside / 2 - reach), min(math.log(m - k), outside / 2 + reach)
     tau = low / 2 + high / 2
     for _ in range(_MOST):
-        total, slope = _sums(values, tau)
+        total, rest, slope = _sums(values, tau)
         if total > k:
             low = tau
         else:
             high = tau
-        step = (total - k) / slope if slope > 0.0 else math.inf
-        new = tau + step if low < tau + step < high else low / 2 + high / 2
-        if abs(new - tau) <= 1e-16 * abs(tau) or new == tau or not low < high:
-            break
-        tau = new
+        step = math.log(total / k) * total if total < rest else math.log((m - k) / rest) * rest
+        new = tau + step / slope
+        if abs(new - tau) <= _SHORT + 1e-16 * abs(tau):
+            return origin, min(max(new, low), high)
+        tau = new if low < new < high else low / 2 + high / 2
     return origin, tau
 
 
