@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from khot import _forks  # noqa: F401  watches from here on
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:

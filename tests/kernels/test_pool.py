@@ -247,6 +247,23 @@ def test_in_a_forked_child():
     assert_same(value_and_gradient(keys), expected)
 
 
+LATE = """
+import os, sys, torch, khot
+torch.set_num_threads(2)
+keys = torch.randn(1000, 400)
+keys.exp()  # torch's threads are at work in the parent, khot's loops are not loaded
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(round(float(khot.successive_softmax(keys, 5, 1.0).numpy().sum())))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_loops_that_are_first_loaded_in_a_forked_child():
+    found = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    assert found.stdout == "5000\n"
+
+
 class Samples(Dataset):
     def __len__(self) -> int:
         return 6

@@ -5,7 +5,6 @@ These are OpenMP's, by its GNU interface. They do not survive a fork, and not ev
 """
 
 import ctypes
-import os
 from typing import Any
 
 import torch  # noqa: F401  loads OpenMP, for all to see
@@ -14,12 +13,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from khot._forks import FORKED
+
 _FORK = "GOMP_parallel"  # void (void (*function)(void *), void *argument, unsigned threads, unsigned flags)
 _WORD, _POINTER, _UNSIGNED = ir.IntType(64), ir.IntType(8).as_pointer(), ir.IntType(32)
 _MOST = 2**63 - 1
 _NEXT, _LAST, _STEP, _LOWEST, _FAILED, _ARGUMENTS = range(6)  # what the threads share
-
-_forked: list[bool] = []
 
 
 def _find() -> bool:
@@ -33,13 +32,11 @@ def _find() -> bool:
 
 
 FOUND = _find()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _forked.append(True))
 
 
 def usable() -> bool:
     """Whether `divide` may be called for several threads."""
-    return FOUND and not _forked
+    return FOUND and not FORKED
 
 
 def _divide(typing: Any, kernel: Any, arguments: Any, first: Any, last: Any, step: Any, threads: Any):
