@@ -32,7 +32,8 @@ def drawn(logits: np.ndarray, k: int, samples: int, sign: int, generator: torch.
     """The neighbours (samples, n, k) that the loss draws from the same seed."""
     if k == 1 and sign == 1:
         weights = torch.from_numpy(logits).softmax(-1)
-        return torch.multinomial(weights, samples, replacement=True, generator=generator).T[..., None].numpy()
+        found = torch.multinomial(weights, max(samples, 2), replacement=True, generator=generator)
+        return found.T[:samples, :, None].numpy()
     return np.argsort(-(logits + sign * noise_of(samples, generator)), axis=-1)[..., :k]
 
 

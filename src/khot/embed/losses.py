@@ -155,7 +155,9 @@ def _drawn(
     """The neighbours (samples, n, k) of every row. A single one needs no keys: its law is the softmax."""
     if k > 1 or reversed_noise:
         return _keys(logits, shape, generator, reversed_noise).topk(k).indices
-    return torch.multinomial(logits.softmax(-1), shape[0], replacement=True, generator=generator).T[..., None]
+    draws = max(2, shape[0])  # for a single one torch would draw noise for every item, which takes far longer
+    found = torch.multinomial(logits.softmax(-1), draws, replacement=True, generator=generator)
+    return found.T[: shape[0], :, None]
 
 
 def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | None, reversed_noise: bool) -> Tensor:
