@@ -92,8 +92,11 @@ def subset_sne_loss(
     keys = embedding_logits(embeddings, None if alpha is None else _checks.positive("alpha", alpha))
     if noise == "both":
         keys = _keys(keys, shape, generator, reversed_noise)
-    if _checks.not_negative("bias", bias) == 0:
-        return _without_bias(keys, k, _checks.positive("temperature", temperature), chosen)
+    bias, temperature = _checks.not_negative("bias", bias), _checks.positive("temperature", temperature)
+    if k == 1:
+        return _of_one_neighbor(keys, temperature, bias, chosen)
+    if bias == 0:
+        raise InvalidValueError(f"bias can be 0 for k = 1 alone, but got k = {k}: pass a small bias such as 1e-8")
     entries = successive_softmax_at(keys.expand(shape), k, temperature, chosen)
     weights = torch.exp(-torch.arange(k, dtype=entries.dtype, device=entries.device))
     return -((entries + bias).log() @ weights).mean()
@@ -167,12 +170,14 @@ def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | N
     return (logits - largest).expand(shape) - gumbel_keys(logits.new_zeros(shape), generator)
 
 
-def _without_bias(keys: Tensor, k: int, temperature: float, chosen: Tensor) -> Tensor:
-    """The loss of one neighbour from the logarithms, which do not underflow; keys may be the same for all samples."""
-    if k > 1:
-        raise InvalidValueError(f"bias can be 0 for k = 1 alone, but got k = {k}: pass a small bias such as 1e-8")
+def _of_one_neighbor(keys: Tensor, temperature: float, bias: float, chosen: Tensor) -> Tensor:
+    """The loss of one neighbour, whose relaxed vector is a softmax; keys may be the same for all samples.
+
+    Without bias from the logarithms, which do not underflow.
+    """
     likely = (keys / temperature).log_softmax(-1)
-    return -likely.gather(-1, chosen if keys.ndim == 3 else chosen.squeeze(-1).T).mean()
+    likely = likely.gather(-1, chosen if keys.ndim == 3 else chosen.squeeze(-1).T)
+    return -(likely if bias == 0 else (likely.exp() + bias).log()).mean()
 
 
 def _check_pairs(logits: Tensor, rows: int) -> None:
