@@ -68,7 +68,7 @@ class Plan:
 
 PLANS = {
     ("quick", "digits"): Plan(
-        16, (Stage(24, 8),), "crop", held_out=200, references=1000, search_epochs=5, search_rows=1000
+        16, (Stage(24, 8),), "crop", held_out=200, references=1000, search_epochs=12, search_rows=1000
     ),
     ("full", "mnist"): Plan(32, (Stage(3, 14), Stage(6, 28)), "crop", search_rows=20_000),
     ("full", "fashion-mnist"): Plan(32, (Stage(10, 14), Stage(22, 28)), "both"),
