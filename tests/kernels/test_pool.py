@@ -254,7 +254,8 @@ keys = torch.randn(1000, 400)
 keys.exp()  # torch's threads are at work in the parent, khot's loops are not loaded
 if child := os.fork():
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-print(round(float(khot.successive_softmax(keys, 5, 1.0).numpy().sum())))
+print(round(float(khot.successive_softmax(keys, 5, 1.0).numpy().sum())), flush=True)
+os._exit(0)  # as children of multiprocessing end: torch would wait for a thread of its parent
 """
 
 
