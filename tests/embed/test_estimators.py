@@ -178,9 +178,10 @@ def test_names_of_the_columns():
     assert quick(ParametricTSNE).fit(X).get_feature_names_out().tolist() == ["parametrictsne0", "parametrictsne1"]
 
 
-def test_two_processes_train_as_one():
+@pytest.mark.parametrize("dropout", [0, 0.3])
+def test_two_processes_train_as_one(dropout: float):
     X, _ = clouds()  # noqa: N806
-    one, two = (quick(devices=devices).fit(X) for devices in (1, 2))
+    one, two = (quick(devices=devices, dropout=dropout).fit(X) for devices in (1, 2))
     for left, right in zip(one.history_, two.history_, strict=True):
         assert left["loss"] == pytest.approx(right["loss"], abs=1e-4)
     assert np.allclose(centred(one.transform(X)), centred(two.transform(X)), atol=1e-4)
@@ -226,6 +227,8 @@ class Wrapped(nn.Module):
         ({"pretrain": True, "pretrain_epochs": 0}, X, "pretrain_epochs must be at least 1"),
         ({"random_state": -1}, X, "random_state must be an int from 0"),
         ({"resume": True}, X, "resume needs the folder"),
+        ({"dropout": 1.0}, X, "dropout must lie below 1, but got 1.0"),
+        ({"dropout": -0.1}, X, "dropout must be positive"),
         ({"device": "abacus"}, X, "device must be one of"),
     ],
 )

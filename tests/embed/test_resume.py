@@ -65,9 +65,10 @@ def test_another_run_is_refused(tmp_path):
     quick(folder=tmp_path / "run").fit(X)
     with pytest.raises(RunFolderError, match="resume=True"):
         quick(folder=tmp_path / "run").fit(X)
-    for options in ({"n_neighbors": 2}, {"noise": "input"}, {"perplexity": 6}, {"scale": "raw"}, {"samples": 2}):
+    others = {"n_neighbors": 2, "noise": "input", "perplexity": 6, "scale": "raw", "samples": 2, "dropout": 0.1}
+    for name, value in others.items():
         with pytest.raises(RunFolderError, match="other settings: loss"):
-            quick(folder=tmp_path / "run", resume=True, **options).fit(X)
+            quick(folder=tmp_path / "run", resume=True, **{name: value}).fit(X)
     with pytest.raises(RunFolderError, match="other settings: data"):
         quick(folder=tmp_path / "run", resume=True).fit(X + 1)
     with pytest.raises(RunFolderError, match="other settings: loss"):

@@ -25,6 +25,8 @@ def check_parameters(model: Any, rows: int) -> int:
     _checks.choice("scale", model.scale, _rows.SCALES)
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
+    if not _checks.not_negative("dropout", model.dropout) < 1:
+        raise InvalidValueError(f"dropout must lie below 1, but got {model.dropout}: pass a share such as 0.2")
     check_resume(model)
     find_device(model.device)
     batch = equal_shares(min(model.batch_size, rows), model.devices)
@@ -87,5 +89,5 @@ def train(
         monitor=None if validation is None else "loss",
         seed=seed,
     )
-    loss, options["verbose"] = BatchLoss(objective, shift, seed), bool(model.verbose)
+    loss, options["verbose"] = BatchLoss(objective, shift, seed, float(model.dropout)), bool(model.verbose)
     return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)

@@ -10,6 +10,7 @@ from khot.embed._rows import Shift
 from khot.embed.logits import input_logits
 from khot.embed.losses import subset_sne_loss, tsne_loss
 from khot.training import Step, gather_with_grad
+from khot.training.processes import own_share, processes
 from khot.training.steps import key
 
 
@@ -51,15 +52,21 @@ class BatchLoss:
     objective: Any
     shift: Shift = field(repr=False)
     seed: int
+    dropout: float
 
     def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
         rows = self.shift(batch)
-        embeddings = module(rows)
+        embeddings = module(self._thinned(rows, step.number) if self.dropout else rows)
         size = 4 * embeddings.float().square().sum()  # no squared distance is larger
         if not bool(size.isfinite()):
             return size * torch.nan  # for the training to say that it diverged
         generator = torch.Generator(rows.device).manual_seed(key(self.seed, "neighbors", step.number))
         return self.objective(gather_with_grad(rows), gather_with_grad(embeddings), step.temperature, generator)
+
+    def _thinned(self, rows: Tensor, number: int) -> Tensor:
+        generator = torch.Generator(rows.device).manual_seed(key(self.seed, "dropout", number))
+        kept = rows.new_empty(processes() * len(rows), rows.shape[1]).bernoulli_(1 - self.dropout, generator=generator)
+        return rows * own_share(kept) / (1 - self.dropout)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class ParametricTSNE(Embedding):
     scale : {"auto", "raw"}
         "auto": rows enter the encoder minus their mean, divided by their spread, one number for all columns; "raw": as
         they are, which suits pixels between 0 and 1. Which rows are neighbours does not depend on it.
-    encoder, pretrain, pretrain_epochs
+    encoder, pretrain, pretrain_epochs, dropout
         As in `SubsetSNE`.
     batch_size, max_epochs, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume
         As in `SubsetSNE`.
@@ -63,6 +63,7 @@ class ParametricTSNE(Embedding):
         encoder: str | nn.Module = "small",
         pretrain: bool = True,
         pretrain_epochs: int = 10,
+        dropout: float = 0.0,
         batch_size: int = 1000,
         max_epochs: int = 200,
         learning_rate: Any = 1e-3,
@@ -81,6 +82,7 @@ class ParametricTSNE(Embedding):
         self.encoder = encoder
         self.pretrain = pretrain
         self.pretrain_epochs = pretrain_epochs
+        self.dropout = dropout
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate

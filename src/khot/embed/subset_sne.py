@@ -14,11 +14,12 @@ from khot.errors import InvalidValueError
 
 TUNED: dict[str, Any] = {
     "temperature": 1.0,
-    "perplexity": 10.0,
+    "perplexity": 4.0,
     "alpha": "auto",
     "bias": 0.0,
     "noise": "input",
     "samples": 4,
+    "dropout": 0.2,
     "learning_rate": "cycle",
 }
 """Parameters of `SubsetSNE` that make better maps than the paper's, which are the defaults."""
@@ -63,6 +64,10 @@ class SubsetSNE(Embedding):
         encoder then has to be an `nn.Sequential`.
     pretrain_epochs : int
         Epochs of that for each layer.
+    dropout : float
+        Share of the numbers of a row that the encoder does not see in a training step: they are set to 0, and the
+        others are larger in turn. Neighbours are those of whole rows. New rows then find their place better, where
+        rows are few for the size of the network above all.
     bias : float
         Added to the relaxed entries under the logarithm, see `subset_sne_loss`.
     noise : {"both", "input"}
@@ -129,6 +134,7 @@ class SubsetSNE(Embedding):
         encoder: str | nn.Module = "small",
         pretrain: bool = True,
         pretrain_epochs: int = 10,
+        dropout: float = 0.0,
         bias: float = 1e-8,
         noise: str = "both",
         samples: int = 1,
@@ -152,6 +158,7 @@ class SubsetSNE(Embedding):
         self.encoder = encoder
         self.pretrain = pretrain
         self.pretrain_epochs = pretrain_epochs
+        self.dropout = dropout
         self.bias = bias
         self.noise = noise
         self.samples = samples

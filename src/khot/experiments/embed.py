@@ -68,7 +68,8 @@ PLANS = {
     ("full", "mnist"): Plan("large"),
     ("full", "20newsgroups"): Plan("small", splits=5, test_rows=1242, drawn=15_000),
 }
-SHARED = {name: TUNED[name] for name in ("perplexity", "alpha", "learning_rate")}  # with t-SNE, see embed_ablation
+_OF_BOTH = "perplexity", "alpha", "dropout", "learning_rate"
+SHARED = {name: TUNED[name] for name in _OF_BOTH}  # with t-SNE, see embed_ablation
 
 
 @dataclass(frozen=True)

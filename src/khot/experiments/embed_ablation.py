@@ -20,6 +20,7 @@ from khot.experiments.runs import spent
 PLAN = Plan("large", epochs=40, pretrain_epochs=5)
 ROWS, HELD_OUT = 20_000, 5_000
 _CYCLE = ("one cycle of the learning rate", {"learning_rate": TUNED["learning_rate"]})
+_DROPOUT = (f"{TUNED['dropout']:.0%} of the inputs left out", {"dropout": TUNED["dropout"]})
 _PERPLEXITY = {"scale": "auto", "perplexity": TUNED["perplexity"]}
 CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those before it
     "subset": [
@@ -31,11 +32,13 @@ CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those befo
         (f"distances by perplexity {TUNED['perplexity']:g}, centred rows", _PERPLEXITY),
         _CYCLE,
         (f"{TUNED['samples']} draws of the noise", {"samples": TUNED["samples"]}),
+        _DROPOUT,
     ],
     "tsne": [
         ("perplexity 30, rows as they are", {"scale": "raw", "perplexity": 30.0, "alpha": TUNED["alpha"]}),
         (f"perplexity {TUNED['perplexity']:g}, centred rows", _PERPLEXITY),
         _CYCLE,
+        _DROPOUT,
     ],
 }
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
 from khot.neighbors.augmentation import augmented
@@ -14,6 +13,7 @@ from khot.neighbors.embedding import embed, share_right
 from khot.neighbors.losses import neighbor_loss
 from khot.neighbors.scaling import Scaling
 from khot.training import Step, gather_with_grad
+from khot.training.processes import own_share, processes
 from khot.training.steps import key
 
 
@@ -40,7 +40,7 @@ class NeighborLoss:
         device, rows = images.device, step.rows.to(images.device)
         noise = torch.Generator().manual_seed(key(self.seed, "candidates", step.number))
         chosen = torch.randperm(len(self.inputs), generator=noise)[: self.candidates]
-        own = _share(chosen)
+        own = own_share(chosen)
         inputs = torch.cat([images, torch.from_numpy(self.inputs[own.numpy()]).to(device)])
         if self.augment != "none":
             inputs = self._augmented(inputs, len(images), noise)
@@ -63,8 +63,8 @@ class NeighborLoss:
         )
 
     def _augmented(self, inputs: Tensor, queries: int, noise: torch.Generator) -> Tensor:
-        draws = [torch.rand(count * _processes(), 3, generator=noise) for count in (queries, len(inputs) - queries)]
-        return augmented(inputs, torch.cat([_share(part) for part in draws]).to(inputs.device), self.augment)
+        draws = [torch.rand(count * processes(), 3, generator=noise) for count in (queries, len(inputs) - queries)]
+        return augmented(inputs, torch.cat([own_share(part) for part in draws]).to(inputs.device), self.augment)
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,3 @@ class Validation:
         if not (embeddings.isfinite().all() and references.isfinite().all()):
             return {"accuracy": math.nan}
         return {"accuracy": share_right(embeddings, self.labels, references, self.reference_labels, self.k)}
-
-
-def _processes() -> int:
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-
-
-def _share(rows: Tensor) -> Tensor:
-    """The part of this process in the rows of all."""
-    return rows.chunk(_processes())[dist.get_rank()] if _processes() > 1 else rows

@@ -43,9 +43,17 @@ def gather_with_grad(tensor: Tensor) -> Tensor:
     >>> gather_with_grad(torch.tensor([[1.0, 2.0]]))
     tensor([[1., 2.]])
     """
-    if not (dist.is_available() and dist.is_initialized()):
-        return tensor
-    return _Gather.apply(tensor)  # pyright: ignore[reportReturnType]
+    return tensor if processes() == 1 else _Gather.apply(tensor)  # pyright: ignore[reportReturnType]
+
+
+def processes() -> int:
+    """How many there are."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def own_share(rows: Tensor) -> Tensor:
+    """The part of this process in the rows of all."""
+    return rows.chunk(processes())[dist.get_rank()] if processes() > 1 else rows
 
 
 def agree(fabric: Any, loss: Tensor, stop: bool) -> tuple[float, bool]:
