@@ -14,4 +14,4 @@ def squared_distances(left: Tensor, right: Tensor) -> Tensor:
     centre = right.detach().mean(0)  # near the origin the squares below cancel less
     left, right = left - centre, right - centre
     squares = left.square().sum(1, keepdim=True) + right.square().sum(1)
-    return squares - 2 * left @ right.T
+    return torch.addmm(squares, left, right.T, alpha=-2)

@@ -19,7 +19,7 @@ def fit(
     dimensions: Annotated[WholeNumber, Parameter(name=["--dimensions", "-d"])] = 2,
     labels: str | None = None,
     method: Literal["subset", "tsne"] = "subset",
-    perplexity: float = 10.0,
+    perplexity: float = 4.0,
     scale: Literal["auto", "raw"] = "auto",
     encoder: Literal["small", "large"] = "small",
     pretrain: bool = True,

@@ -9,7 +9,7 @@ from khot import _checks
 from khot.distances import squared_distances
 from khot.errors import InvalidValueError
 
-_ROWS = 256  # that are calibrated together: their weights then stay in the cache
+_ROWS = 128  # that are calibrated together: their weights then stay in the cache
 _STEPS = 100  # of the search, far more than it takes
 _TOLERANCE = 1e-5  # of the logarithm of the perplexity
 _LARGEST = 50.0  # logarithm of a precision
@@ -60,27 +60,25 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
     number.
     """
     rows = points("rows", rows).detach()
-    distances = squared_distances(rows, rows).clamp_min(0)
-    if not bool(distances.isfinite().all()):
+    distances = squared_distances(rows, rows).clamp_min_(0)
+    if not bool(distances.amax() < torch.inf):
         raise InvalidValueError("rows must be finite and have finite distances, but got some that have not: scale them")
-    itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
     if perplexity is None:
-        return (-distances).masked_fill(itself, -torch.inf)
+        return distances.neg_().fill_diagonal_(-torch.inf)
     if not 1 <= _checks.positive("perplexity", perplexity) <= len(rows) - 1:
         raise InvalidValueError(
             f"perplexity must lie between 1 and the number of possible neighbours, {len(rows) - 1}, "
             f"but got {perplexity}: choose one within that range, or larger batches"
         )
-    return _calibrated(distances, itself, perplexity)
+    return _calibrate(distances.fill_diagonal_(torch.inf), perplexity)
 
 
 def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
     """``-|h_i - h_j|²``, or log-densities of Student-t with `alpha` degrees of freedom; -inf on the diagonal."""
-    itself = torch.eye(len(embeddings), dtype=torch.bool, device=embeddings.device)
     distances = squared_distances(embeddings, embeddings)
     if alpha is None:
-        return (-distances).masked_fill(itself, -torch.inf)
-    return (-(alpha + 1) / 2 * torch.log1p(distances.clamp_min(0) / alpha)).masked_fill(itself, -torch.inf)
+        return (-distances).fill_diagonal_(-torch.inf)
+    return (-(alpha + 1) / 2 * torch.log1p(distances.clamp_min(0) / alpha)).fill_diagonal_(-torch.inf)
 
 
 def points(name: str, value: Tensor) -> Tensor:
@@ -93,15 +91,16 @@ def points(name: str, value: Tensor) -> Tensor:
     return tensor
 
 
-def _calibrated(distances: Tensor, itself: Tensor, perplexity: float) -> Tensor:
-    apart = distances.masked_fill(itself, torch.inf)
-    apart = apart - apart.amin(1, keepdim=True)
-    typical = apart.masked_fill(itself, 0).mean(1, keepdim=True)
-    apart = apart / torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
-    found = [apart.new_zeros(1, dtype=torch.float32)]
-    for part in apart.float().split(_ROWS):
-        found.append(_precisions(part, found[-1].median().expand(len(part)), perplexity))
-    return -apart * torch.cat(found[1:]).to(apart.dtype).exp()[:, None]
+def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
+    """Turn distances, inf on the diagonal, into log-weights, in their place."""
+    found = distances.new_zeros(1, dtype=torch.float32)
+    for part in distances.split(_ROWS):
+        part -= part.amin(1, keepdim=True)
+        typical = part.nan_to_num(posinf=0).mean(1, keepdim=True)
+        part /= torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
+        found = _precisions(part.float(), found.median().expand(len(part)), perplexity)
+        part *= -found.to(part.dtype).exp()[:, None]
+    return distances
 
 
 def _precisions(apart: Tensor, at: Tensor, perplexity: float) -> Tensor:
@@ -109,23 +108,28 @@ def _precisions(apart: Tensor, at: Tensor, perplexity: float) -> Tensor:
 
     `apart` (n, m) are the distances less the smallest, inf for a row itself.
     """
-    distances = apart.nan_to_num(posinf=0)
-    squares = distances.square()
+    at = torch.where((apart == 0).sum(1) >= perplexity, _LARGEST, at)  # none is large enough for so many
     low, high = torch.full_like(at, -_LARGEST), torch.full_like(at, _LARGEST)
+    distances, found, rows = apart.nan_to_num(posinf=0), at.clone(), torch.arange(len(at), device=at.device)
+    squares = distances.square()
     for _ in range(_STEPS):
         weights = (apart * -at.exp()[:, None]).exp_()
         total, mean, square = (_row_sums(weights, part) for part in (None, distances, squares))
         mean, square = mean / total * at.exp(), square / total * at.exp().square()
         slope = square - mean.square()
         excess = total.log() + mean - math.log(perplexity)  # of the entropy, which falls with the precision
-        done = (excess.abs() <= _TOLERANCE) | (at > _LARGEST - 1)
-        if bool(done.all()):
-            break
+        left = (excess.abs() > _TOLERANCE) & (at <= _LARGEST - 1)
         low, high = torch.where(excess > 0, at, low), torch.where(excess > 0, high, at)
         step = at + (excess / slope.clamp_min(_FLAT)).clamp(-_LONGEST, _LONGEST)
         step = torch.where((step > low) & (step < high), step, (low + high) / 2)
-        at = torch.where(done, at, step)
-    return at
+        at = torch.where(left, step, at)
+        if 2 * int(left.sum()) <= len(rows):  # the slowest rows take several times as many steps as most
+            found[rows] = at
+            rows, at, low, high = (x[left] for x in (rows, at, low, high))
+            if len(rows) == 0:
+                break
+            apart, distances, squares = (x[left] for x in (apart, distances, squares))
+    return found.index_copy(0, rows, at)
 
 
 def _row_sums(weights: Tensor, values: Tensor | None) -> Tensor:

@@ -19,7 +19,7 @@ TUNED: dict[str, Any] = {
     "bias": 0.0,
     "noise": "input",
     "samples": 4,
-    "dropout": 0.2,
+    "dropout": 0.1,
     "learning_rate": "cycle",
 }
 """Parameters of `SubsetSNE` that make better maps than the paper's, which are the defaults."""

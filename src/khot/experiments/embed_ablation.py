@@ -20,6 +20,7 @@ from khot.experiments.runs import spent
 PLAN = Plan("large", epochs=40, pretrain_epochs=5)
 ROWS, HELD_OUT = 20_000, 5_000
 _CYCLE = ("one cycle of the learning rate", {"learning_rate": TUNED["learning_rate"]})
+_BATCHES = ("batches of 2,000", {"batch_size": 2000})
 _DROPOUT = (f"{TUNED['dropout']:.0%} of the inputs left out", {"dropout": TUNED["dropout"]})
 _PERPLEXITY = {"scale": "auto", "perplexity": TUNED["perplexity"]}
 CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those before it
@@ -33,12 +34,14 @@ CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those befo
         _CYCLE,
         (f"{TUNED['samples']} draws of the noise", {"samples": TUNED["samples"]}),
         _DROPOUT,
+        _BATCHES,
     ],
     "tsne": [
         ("perplexity 30, rows as they are", {"scale": "raw", "perplexity": 30.0, "alpha": TUNED["alpha"]}),
         (f"perplexity {TUNED['perplexity']:g}, centred rows", _PERPLEXITY),
         _CYCLE,
         _DROPOUT,
+        _BATCHES,
     ],
 }
 
@@ -62,7 +65,7 @@ def models(folder: Path) -> list[tuple[str, str, Any]]:
         options: dict[str, Any] = {}
         for number, (change, more) in enumerate(changes):
             options |= more
-            chosen: dict[str, Any] = options | PLAN.options(0, folder / f"ablation-{method}-{number}")
+            chosen: dict[str, Any] = PLAN.options(0, folder / f"ablation-{method}-{number}") | options
             found.append((method, change, (SubsetSNE if method == "subset" else ParametricTSNE)(2, **chosen)))
     return found
 
