@@ -20,7 +20,7 @@ from khot.experiments.runs import spent
 PLAN = Plan("large", epochs=40, pretrain_epochs=5)
 ROWS, HELD_OUT = 20_000, 5_000
 _CYCLE = ("one cycle of the learning rate", {"learning_rate": TUNED["learning_rate"]})
-_BATCHES = ("batches of 2,000", {"batch_size": 2000})
+_BATCHES = (f"batches of {PLAN.own_batch_size:,}", {"batch_size": PLAN.own_batch_size})
 _DROPOUT = (f"{TUNED['dropout']:.0%} of the inputs left out", {"dropout": TUNED["dropout"]})
 _PERPLEXITY = {"scale": "auto", "perplexity": TUNED["perplexity"]}
 CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those before it
