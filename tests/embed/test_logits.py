@@ -61,6 +61,14 @@ def test_an_outlier_and_copies():
     assert found[others] == pytest.approx(5, rel=2e-5)
 
 
+def test_copies_before_other_rows():
+    points = rows(300)
+    points[:200] = 1e3
+    found = perplexities(input_logits(points, 5))
+    assert found[:200] == pytest.approx(199)
+    assert found[200:] == pytest.approx(5, rel=2e-5)
+
+
 def test_all_rows_equal():
     assert perplexities(input_logits(torch.ones(6, 3), 2)) == pytest.approx(5)
 

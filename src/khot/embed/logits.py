@@ -108,7 +108,8 @@ def _precisions(apart: Tensor, at: Tensor, perplexity: float) -> Tensor:
 
     `apart` (n, m) are the distances less the smallest, inf for a row itself.
     """
-    at = torch.where((apart == 0).sum(1) >= perplexity, _LARGEST, at)  # none is large enough for so many
+    tied = (apart == 0).sum(1) >= perplexity  # no precision is large enough
+    at = torch.where(tied, _LARGEST, at.clamp_max(_LARGEST / 2))
     low, high = torch.full_like(at, -_LARGEST), torch.full_like(at, _LARGEST)
     distances, found, rows = apart.nan_to_num(posinf=0), at.clone(), torch.arange(len(at), device=at.device)
     squares = distances.square()
