@@ -8,7 +8,7 @@ demo: .venv/installed
 	$(BIN)/khot demo --out build/demo
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -5,9 +5,15 @@ import pytest
 import torch
 from sklearn.manifold._utils import _binary_search_perplexity
 
+from khot import kernels
 from khot.embed import input_logits
 from khot.errors import InvalidTypeError, InvalidValueError
 from tests.embed.problems import clouds
+
+
+@pytest.fixture(autouse=True, params=["kernel", "torch"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernels, "AVAILABLE", request.param == "kernel")
 
 
 def rows(n: int = 60, dtype=torch.float64) -> torch.Tensor:
@@ -71,6 +77,15 @@ def test_copies_before_other_rows():
 
 def test_all_rows_equal():
     assert perplexities(input_logits(torch.ones(6, 3), 2)) == pytest.approx(5)
+
+
+def test_the_number_of_threads_makes_no_difference():
+    points = rows(1000, torch.float32)
+    found = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        found.append(input_logits(points, 7))
+    assert all(torch.equal(one, found[0]) for one in found)
 
 
 @pytest.mark.parametrize(

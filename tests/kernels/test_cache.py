@@ -103,6 +103,20 @@ def test_a_change_in_another_file_counts(package: Path, nowhere: str):
     assert index.read_bytes() != before
 
 
+def test_processes_that_compile_at_once(tmp_path: Path):
+    """Both find no index; the one that was first to write its code is last to write its index."""
+    from khot.kernels.compiled import _Files
+
+    one, other = (_Files(str(tmp_path), "function", "stamp") for _ in range(2))
+    one.save("signature", "code")
+    index = (tmp_path / "function.nbi").read_bytes()
+    one.flush()
+    other.save("other signature", "other code")
+    assert other.load("other signature") == "other code"
+    (tmp_path / "function.nbi").write_bytes(index)
+    assert other.load("signature") == "code"
+
+
 PROBLEMS = [
     (shape, k, temperature)
     for shape in [(37, 300), (3, 5000), (10, 20)]

@@ -5,11 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from khot import _checks
+from khot import _checks, kernels
 from khot.distances import squared_distances
 from khot.errors import InvalidValueError
 
-_ROWS = 128  # that are calibrated together: their weights then stay in the cache
 _STEPS = 100  # of the search, far more than it takes
 _TOLERANCE = 1e-5  # of the logarithm of the perplexity
 _LARGEST = 50.0  # logarithm of a precision
@@ -55,9 +54,8 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
 
     Notes
     -----
-    The perplexity is right to a relative 1e-5, by Newton steps inside a shrinking bracket for all rows at once. A row
-    with more equally near neighbours than the perplexity gets weights on these alone, and its perplexity is their
-    number.
+    The perplexity is right to a relative 1e-5, by Newton steps inside a shrinking bracket. A row with more
+    equally near neighbours than the perplexity gets weights on these alone, and its perplexity is their number.
     """
     rows = points("rows", rows).detach()
     distances = squared_distances(rows, rows).clamp_min_(0)
@@ -93,45 +91,41 @@ def points(name: str, value: Tensor) -> Tensor:
 
 def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
     """Turn distances, inf on the diagonal, into log-weights, in their place."""
-    found = distances.new_zeros(1, dtype=torch.float32)
-    for part in distances.split(_ROWS):
-        part -= part.amin(1, keepdim=True)
-        typical = part.nan_to_num(posinf=0).mean(1, keepdim=True)
-        part /= torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
-        found = _precisions(part.float(), found.median().expand(len(part)), perplexity)
-        part *= -found.to(part.dtype).exp()[:, None]
+    if distances.device.type == "cpu" and kernels.AVAILABLE:
+        from khot.kernels import calibration
+
+        calibration.calibrate(distances.numpy(), perplexity)
+        return distances
+    distances -= distances.amin(1, keepdim=True)
+    typical = distances.nan_to_num(posinf=0).mean(1, keepdim=True)
+    distances /= torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
+    found = _precisions(distances.float(), perplexity)
+    distances *= -found.to(distances.dtype).exp()[:, None]
     return distances
 
 
-def _precisions(apart: Tensor, at: Tensor, perplexity: float) -> Tensor:
-    """Logarithms (n,) of the precisions at which neighbours have the perplexity, sought from `at`.
+def _precisions(apart: Tensor, perplexity: float) -> Tensor:
+    """Logarithms (n,) of the precisions at which neighbours have the perplexity.
 
     `apart` (n, m) are the distances less the smallest, inf for a row itself.
     """
     tied = (apart == 0).sum(1) >= perplexity  # no precision is large enough
-    at = torch.where(tied, _LARGEST, at.clamp_max(_LARGEST / 2))
+    at = torch.where(tied, _LARGEST, apart.new_zeros(len(apart)))
     low, high = torch.full_like(at, -_LARGEST), torch.full_like(at, _LARGEST)
-    distances, found, rows = apart.nan_to_num(posinf=0), at.clone(), torch.arange(len(at), device=at.device)
-    squares = distances.square()
+    distances = apart.nan_to_num(posinf=0)
     for _ in range(_STEPS):
-        weights = (apart * -at.exp()[:, None]).exp_()
-        total, mean, square = (_row_sums(weights, part) for part in (None, distances, squares))
-        mean, square = mean / total * at.exp(), square / total * at.exp().square()
-        slope = square - mean.square()
+        precision = at.exp()
+        weights = (apart * -precision[:, None]).exp_()
+        total = weights.sum(1)
+        weights *= distances
+        mean = weights.sum(1) / total * precision
+        square = torch.linalg.vecdot(weights, distances) / total * precision.square()
         excess = total.log() + mean - math.log(perplexity)  # of the entropy, which falls with the precision
-        left = (excess.abs() > _TOLERANCE) & (at <= _LARGEST - 1)
+        left = (excess.abs() > _TOLERANCE) & ~tied
+        if not bool(left.any()):
+            break
         low, high = torch.where(excess > 0, at, low), torch.where(excess > 0, high, at)
-        step = at + (excess / slope.clamp_min(_FLAT)).clamp(-_LONGEST, _LONGEST)
+        step = at + (excess / (square - mean.square()).clamp_min(_FLAT)).clamp(-_LONGEST, _LONGEST)
         step = torch.where((step > low) & (step < high), step, (low + high) / 2)
         at = torch.where(left, step, at)
-        if 2 * int(left.sum()) <= len(rows):  # the slowest rows take several times as many steps as most
-            found[rows] = at
-            rows, at, low, high = (x[left] for x in (rows, at, low, high))
-            if len(rows) == 0:
-                break
-            apart, distances, squares = (x[left] for x in (apart, distances, squares))
-    return found.index_copy(0, rows, at)
-
-
-def _row_sums(weights: Tensor, values: Tensor | None) -> Tensor:
-    return weights.sum(1) if values is None else torch.linalg.vecdot(weights, values)
+    return at

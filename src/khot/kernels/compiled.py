@@ -8,7 +8,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from khot.kernels import team
 
@@ -16,6 +16,19 @@ _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _STAMP = sha256(b"".join([*(path.read_bytes() for path in _SOURCES), bytes([team.FOUND])])).hexdigest()
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+class _Files(IndexDataCacheFile):
+    """Numba's files of a function: an index, and the machine code for each signature.
+
+    Numba numbers the latter, and indexes them before they are written; processes that compile at the same time then may
+    write the code for two signatures into one file. Ours have names of their own and are written first.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        name = self._data_name(int.from_bytes(sha256(repr(key).encode()).digest()[:8]))
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
 
 
 class _Cache(FunctionCache):
@@ -27,7 +40,7 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = _STAMP
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, _STAMP)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return sig, codegen.magic_tuple()

@@ -1,0 +1,104 @@
+"""The precision of each row at which its neighbours have a given perplexity, by Newton's method in a bracket.
+
+The method is applied to the entropy as a function of the logarithm of the precision. The search of a row begins where
+that of the row before it ended.
+"""
+
+import math
+
+import numpy as np
+
+from khot.kernels import pool
+from khot.kernels.compiled import makes_arrays, reorder, shared
+from khot.kernels.elementary import exp32
+
+_ROWS = 64  # that start from each other; a constant, so that the number of threads makes no difference
+_STEPS = 100  # of the search, far more than it takes
+_TOLERANCE = 1e-5  # of the logarithm of the perplexity
+_LARGEST = 50.0  # logarithm of a precision
+_LONGEST = 2.0  # step of such a logarithm
+_FLAT = 1e-10  # slope that leads nowhere
+_FAR = 1e30  # in place of infinity, whose product with a weight of 0 would be NaN
+
+
+@reorder
+def _sums(apart, precision):
+    """Sums of the weights, of the distances times these, and of the squared distances times these."""
+    s = np.float32(-precision)
+    total, mean, square = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+    for j in range(apart.shape[0]):
+        weight = exp32(apart[j], s)
+        total += weight
+        weight *= apart[j]
+        mean += weight
+        square += weight * apart[j]
+    return np.float64(total), np.float64(mean), np.float64(square)
+
+
+@reorder
+def _ties(apart):
+    """How many are as near as the nearest."""
+    count = 0
+    for j in range(apart.shape[0]):
+        count += apart[j] == 0
+    return count
+
+
+@makes_arrays
+def _scale(row, apart):
+    """Fill in the distances less the smallest, in units of their mean; returns both."""
+    least, total = math.inf, 0.0
+    for j in range(row.shape[0]):
+        least = min(least, row[j])
+    for j in range(row.shape[0]):
+        total += row[j] - least if row[j] < math.inf else 0.0
+    unit = total / row.shape[0] if total > 0.0 else 1.0
+    for j in range(row.shape[0]):
+        apart[j] = min((row[j] - least) / unit, _FAR)
+    return least, unit
+
+
+@makes_arrays
+def _search(apart, at, perplexity):
+    """Logarithm of the precision, sought from `at`."""
+    if _ties(apart) >= perplexity:  # no precision is large enough
+        return _LARGEST
+    low, high, aim = -_LARGEST, _LARGEST, math.log(perplexity)
+    at = min(at, _LARGEST / 2)
+    for _ in range(_STEPS):
+        precision = math.exp(at)
+        total, mean, square = _sums(apart, precision)
+        mean *= precision / total
+        slope = square * precision * precision / total - mean * mean
+        excess = math.log(total) + mean - aim  # of the entropy, which falls with the precision
+        if abs(excess) <= _TOLERANCE:
+            break
+        if excess > 0.0:
+            low = at
+        else:
+            high = at
+        step = at + min(max(excess / max(slope, _FLAT), -_LONGEST), _LONGEST)
+        at = step if low < step < high else (low + high) / 2
+    return at
+
+
+@shared
+@makes_arrays
+def _blocks(first, last, distances, perplexity):
+    apart = np.empty(distances.shape[1], np.float32)
+    for block in range(first, last):
+        at = 0.0
+        for i in range(block * _ROWS, min(block * _ROWS + _ROWS, distances.shape[0])):
+            row = distances[i]
+            least, unit = _scale(row, apart)
+            at = _search(apart, at, perplexity)
+            precision = math.exp(at) / unit
+            for j in range(row.shape[0]):
+                row[j] = (least - row[j]) * precision
+    return 0
+
+
+def calibrate(distances: np.ndarray, perplexity: float) -> None:
+    """Turn distances (n, m), inf for a row itself, into log-weights with that perplexity, in their place."""
+    blocks = -(-len(distances) // _ROWS)
+    pool.in_blocks(_blocks, blocks, 10 * _ROWS * distances.shape[1], distances, perplexity)
