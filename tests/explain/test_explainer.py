@@ -9,7 +9,10 @@ from khot.explain import SubsetExplainer, Words
 NOISE = np.random.RandomState(0)
 X = NOISE.randn(600, 5)
 WORDS = np.array(["plot", "actor", "scene", "music", "dull", "great", "fine", "poor"])
-TEXTS = [" ".join([*NOISE.choice(WORDS[:4], NOISE.randint(1, 9)), w]) for w in NOISE.choice(WORDS[4:], 600)]
+TEXTS = [  # one word decides, wherever it stands
+    " ".join(NOISE.permutation([*NOISE.choice(WORDS[:4], NOISE.randint(1, 9)), word]))
+    for word in NOISE.choice(WORDS[4:], 600)
+]
 
 
 def from_last_column(rows):

@@ -59,7 +59,7 @@ def fit(
     epochs
         Passes over the data.
     batch_size
-        Rows of a training step; by default a tenth of the rows, but from 100 to 1000.
+        Rows of a training step; by default a tenth of the rows, but from 100 to 2,000.
     learning_rate
         Rate of Adam; by default one cycle up to 0.01.
     device
@@ -85,11 +85,12 @@ def fit(
     options = {
         "perplexity": perplexity,
         "alpha": TUNED["alpha"],
+        "dropout": TUNED["dropout"],
         "scale": scale,
         "encoder": encoder,
         "pretrain": pretrain,
         "max_epochs": epochs,
-        "batch_size": batch_size or min(1000, max(100, len(table) // 10)),
+        "batch_size": batch_size or min(2000, max(100, len(table) // 10)),
         "learning_rate": learning_rate or TUNED["learning_rate"],
         "device": device,
         "devices": devices,

@@ -7,8 +7,38 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
+class _Packed:
+    """Items of rows (b, items) one behind the other, without those that are not there, and a gap behind each row.
+
+    A convolution then sees zeros beyond the ends of a row, and takes no time for padding.
+    """
+
+    def __init__(self, present: Tensor) -> None:
+        self.places = functional.pad(present, (0, 1), value=True)
+        self.filled = functional.pad(present, (0, 1))[self.places].unsqueeze(1)  # (packed, 1)
+        self.rows = torch.arange(len(present), device=present.device).repeat_interleave(self.places.sum(1))
+
+    def pack(self, values: Tensor) -> Tensor:
+        """From (b, items, ...) to (packed, ...)."""
+        ends = values.new_zeros(len(values), 1, *values.shape[2:])
+        return torch.cat([values, ends], 1)[self.places]
+
+    def unpack(self, values: Tensor) -> Tensor:
+        """From (packed,) to (b, items), 0 where nothing is."""
+        return values.new_zeros(self.places.shape).masked_scatter(self.places, values)[:, :-1]
+
+    def convolve(self, layer: nn.Conv1d, x: Tensor) -> Tensor:
+        """The positive part of a convolution of (packed, features)."""
+        return functional.relu(layer(x.T)).T * self.filled
+
+    def largest(self, x: Tensor) -> Tensor:
+        """The largest of each row (b, features) of (packed, features), which are not negative; 0 for an empty one."""
+        rows = self.rows.unsqueeze(1).expand_as(x)
+        return x.new_zeros(len(self.places), x.shape[1]).scatter_reduce(0, rows, x, "amax")
+
+
 class TokenSelector(nn.Module):
-    """Tokens (b, length) to a logit for each, from its surroundings and from the whole text.
+    """Tokens (b, length), of which 0 is none, to a logit for each, from its surroundings and from the whole text.
 
     References
     ----------
@@ -21,7 +51,8 @@ class TokenSelector(nn.Module):
         self.head = _Local(embedding, width, width, dropout=0.2)
 
     def forward(self, codes: Tensor) -> Tensor:
-        return self.head(self.embedding(codes).transpose(1, 2))
+        packed = _Packed(codes != 0)
+        return self.head(self.embedding(packed.pack(codes)), packed)
 
 
 class SentenceSelector(nn.Module):
@@ -33,11 +64,12 @@ class SentenceSelector(nn.Module):
         self.head = _Local(self.sentences.features, width, width // 2)
 
     def forward(self, codes: Tensor) -> Tensor:
-        return self.head(self.sentences(codes).transpose(1, 2))
+        packed = _Packed(torch.ones_like(codes[..., 0], dtype=torch.bool))
+        return self.head(packed.pack(self.sentences(codes)), packed)
 
 
 class _Local(nn.Module):
-    """Features (b, features, items) to logits (b, items): a convolution, then a global and a local branch."""
+    """Packed features (packed, features) to logits (b, items): a convolution, then a global and a local branch."""
 
     def __init__(self, features: int, width: int, local: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -49,12 +81,12 @@ class _Local(nn.Module):
         self.both = nn.Conv1d(width + local, local, 1)
         self.last = nn.Conv1d(local, 1, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = functional.relu(self.first(x))
-        whole = functional.relu(self.whole(x.amax(-1)))
-        x = functional.relu(self.third(functional.relu(self.second(x))))
-        x = self.dropout(torch.cat([x, whole.unsqueeze(-1).expand(-1, -1, x.shape[-1])], 1))
-        return self.last(functional.relu(self.both(x))).squeeze(1)
+    def forward(self, x: Tensor, packed: _Packed) -> Tensor:
+        x = packed.convolve(self.first, x * packed.filled)
+        whole = functional.relu(self.whole(packed.largest(x)))
+        x = packed.convolve(self.third, packed.convolve(self.second, x))
+        x = packed.convolve(self.both, self.dropout(torch.cat([x, whole[packed.rows]], 1)))
+        return packed.unpack(self.last(x.T).squeeze(0))
 
 
 class _SentenceEncoder(nn.Module):
@@ -68,14 +100,10 @@ class _SentenceEncoder(nn.Module):
         self.convolution = nn.Conv1d(embedding, features, 3, padding=1)
 
     def forward(self, codes: Tensor) -> Tensor:
-        words = codes != 0
-        used = int(words.any(0).any(0).nonzero().amax()) + 1 if words.any() else 1  # the rest is padding
-        present, features = words.any(-1), self.embedding.weight.new_zeros(*codes.shape[:2], self.features)
-        sentences = codes[present][:, :used]
-        padding = (sentences == 0).unsqueeze(1)  # counts as zeros, so that it does not matter how much of it is there
-        inside = self.dropout(self.embedding(sentences)).transpose(1, 2).masked_fill(padding, 0.0)
-        found = functional.relu(self.convolution(inside)).masked_fill(padding, 0.0).amax(-1)
-        return features.masked_scatter(present.unsqueeze(-1), found)
+        tokens = codes.flatten(0, 1)
+        packed = _Packed(tokens != 0)
+        inside = self.dropout(self.embedding(packed.pack(tokens))) * packed.filled
+        return packed.largest(packed.convolve(self.convolution, inside)).unflatten(0, codes.shape[:2])
 
 
 class TokenPredictor(nn.Module):
