@@ -78,10 +78,17 @@ def fitting(estimator: Any) -> Iterator[Path]:
     except BaseException as error:
         vars(estimator).clear()
         vars(estimator).update(before)
-        if isinstance(error, KeyboardInterrupt) and estimator.folder is None:
-            message = "stopped by Ctrl-C, and nothing was kept: pass a folder (folder=, --run) to be able to resume"
-            raise KeyboardInterrupt(message) from None
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(f"stopped by Ctrl-C{_how_to_go_on(estimator.folder)}") from None
         raise
+
+
+def _how_to_go_on(folder: Path | str | None) -> str:
+    if folder is None:
+        return ", and nothing was kept: pass a folder (folder=, --run) to be able to resume"
+    return (
+        f": to go on, train again with the folder {str(folder)!r} (folder=, --run) and resume (resume=True, --resume)"
+    )
 
 
 def as_array(value: Any) -> Any:

@@ -163,7 +163,7 @@ def read_labels(path: Path, rows: int) -> np.ndarray:
     labels = _labels_in(path, rows)
     if labels.shape != (rows,):
         raise DataFileError(
-            f"{path} must have one label for each of {rows} rows, but has shape {labels.shape}: leave out the rest"
+            f"{path} must have one label for each of {rows} rows, but has shape {labels.shape}: give every row one"
         )
     return labels
 
@@ -297,7 +297,7 @@ def _lines(
     named = bool(lines) and (_has_names(lines, known) if header is None else header)
     names = [name.strip() for name in lines.pop(0)] if named else None
     if not lines:
-        raise DataFileError(f"{path} has no rows: it needs numbers, one row a line, and labels")
+        raise DataFileError(f"{path} has no rows: it needs one row a line, below the names if there are any")
     for number, line in enumerate(lines, start=1 if names is None else 2):
         if len(line) != len(names or lines[0]):
             raise DataFileError(
@@ -324,6 +324,8 @@ def _place(path: Path, names: list[str] | None, label: str | None) -> int:
         return -1
     if names is None or label not in names:
         hint = f"columns {', '.join(names)}: name one of them" if names else "no names in its first line: add them"
+        if names and len(names) == 1 and {*names[0]} & {*";\t"}:
+            hint = f"one column, {names[0]}: separate the columns by commas"
         raise DataFileError(f"{path} has no column {label!r}, but {hint}")
     return names.index(label)
 

@@ -112,6 +112,8 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.csv", "1,2\nnan,4\n5,6\n", "", "got 'nan' in row 2, column 1: fill in missing"),
         ("x.csv", "1,2\n3,4\n5,6\n", "", "perplexity must lie between 1 and 2"),
         ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "has no column 'c', but columns a, b"),
+        ("x.csv", "a;b\n1;2\n3;4\n", "--labels b", "one column, a;b: separate the columns by commas"),
+        ("x.csv", "1,2\n3,4\n5,6\n", "--batch-size 0", "batch_size must be at least 1, but got 0"),
         ("x.npy", "text", "", "cannot be read as NPY"),
         ("x.npz", "text", "", "is no NPZ file"),
         ("x.parquet", "text", "", "cannot be read as Parquet"),

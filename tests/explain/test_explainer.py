@@ -207,7 +207,7 @@ def test_interrupted_trainings_name_the_folder_to_resume(tmp_path, monkeypatch):
         raise KeyboardInterrupt("in a folder of its own")
 
     monkeypatch.setattr("khot.explain.explainer.fit", stopped)
-    with pytest.raises(KeyboardInterrupt, match=f"folder='{tmp_path}' and resume=True"):
+    with pytest.raises(KeyboardInterrupt, match=f"train again with the folder '{tmp_path}'"):
         quick(folder=tmp_path).fit(from_last_column, X)
     with pytest.raises(KeyboardInterrupt, match="nothing was kept"):
         quick().fit(from_last_column, X)

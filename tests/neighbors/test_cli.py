@@ -177,11 +177,12 @@ def test_accuracy_compares_labels_as_they_are_written(tmp_path, capsys):
 
 def test_ctrl_c_says_what_is_left(tmp_path, monkeypatch, capsys):
     def stopped(*arguments, **options):
-        raise KeyboardInterrupt("stopped by Ctrl-C; the last checkpoint is here")
+        raise KeyboardInterrupt
 
     np.savez(tmp_path / "train.npz", X=blobs()[0], y=blobs()[1])
     monkeypatch.setattr("khot.neighbors.classifier.train", stopped)
-    for options, message in (([], "nothing was kept"), (["--run", tmp_path / "run"], "the last checkpoint is here")):
+    again = f"train again with the folder '{tmp_path / 'run'}' (folder=, --run) and resume"
+    for options, message in (([], "nothing was kept"), (["--run", tmp_path / "run"], again)):
         arguments = ["knn", "fit", tmp_path / "train.npz", *FIT, "-o", tmp_path / "model", *options]
         with pytest.raises(SystemExit) as stop:
             main([str(argument) for argument in arguments])

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt as stop:
-        print(f"khot: {stop or 'stopped by Ctrl-C'}", file=sys.stderr)
+        print(f"khot: {str(stop) or 'stopped by Ctrl-C'}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing must be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

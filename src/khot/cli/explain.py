@@ -127,7 +127,11 @@ def apply(
         Folder of an explainer that `khot explain fit` or `SubsetExplainer.save` wrote.
     rows
         A CSV file like that of the training.
-    model, text, ignore
+    model
+        As in `khot explain fit`, if it is another than there, or if the explainer was saved from Python.
+    text
+        As in `khot explain fit`, if it is another than there, or if the explainer was saved from Python.
+    ignore
         As in `khot explain fit`, if they are others than there, or if the explainer was saved from Python.
     html
         File for a page with the chosen items marked.
@@ -153,6 +157,8 @@ def apply(
     if csv is not None:
         records = explanation.to_records()
         write_csv(csv, ["row", "rank", "item", "text", "score"], (list(record.values()) for record in records))
+    for path in filter(None, (html, json, csv)):
+        print(f"wrote {path}")
     if html is None and json is None and csv is None:
         print(explanation)
     share = post_hoc_accuracy(explanation)
@@ -192,9 +198,7 @@ def _find(model: str) -> Any:
         sys.path.insert(0, "")
     try:
         found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except ImportError as error:
         raise InvalidValueError(
             f"--model {model} cannot be found ({_line(error)}): run khot in the folder of {module}.py, or install it"
         ) from error
@@ -202,6 +206,13 @@ def _find(model: str) -> Any:
         raise InvalidValueError(
             f"--model {model} cannot be imported ({type(error).__name__}: {_line(error)}): "
             f"import {module} in Python to see why"
+        ) from error
+    try:
+        for part in name.split("."):
+            found = getattr(found, part)
+    except AttributeError as error:
+        raise InvalidValueError(
+            f"--model {model} cannot be found ({_line(error)}): name a function of {module}"
         ) from error
     return found
 

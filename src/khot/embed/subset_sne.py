@@ -86,7 +86,7 @@ class SubsetSNE(Embedding):
     random_state : int, RandomState or None
         Fixes the weights at the start, the batches and the noise.
     verbose : bool
-        Print the loss of the last batch of every epoch.
+        Print the mean loss of every epoch.
     folder : path, optional
         Where the training is written to, so that it can be resumed. By default it leaves nothing behind.
     resume : bool

@@ -177,8 +177,8 @@ class SubsetExplainer:
         X : array, data frame, tensor, or list of texts
             Rows, as the masker takes them.
         eligible, forced : bool array, shape (items,) or (n, items), optional
-            Which items may be chosen, and which are chosen always (they count among the k). Those of shape (items,)
-            also hold in `explain`.
+            Which items may be chosen, and which are chosen always, eligible or not (they count among the k). Those of
+            shape (items,) also hold in `explain`.
 
         Returns
         -------
@@ -345,11 +345,7 @@ class SubsetExplainer:
         loss = _training.ExplainLoss(self.k, find_sampler(self.sampler, self.relaxation))
         validate = _training.Validation(held_out, self.k)
         options = {"folder": folder, "resume": self.resume, "accelerator": self.device}
-        try:
-            return fit(module, loss, kept, settings, validate=validate, **options)
-        except KeyboardInterrupt:
-            told = f"to go on, call fit again with folder={str(self.folder)!r} and resume=True (--run, --resume)"
-            raise KeyboardInterrupt(f"stopped by Ctrl-C: {told}") from None
+        return fit(module, loss, kept, settings, validate=validate, **options)
 
     def _settings(self, temperature: float, epochs: int, batch_size: int) -> Settings:
         return Settings(

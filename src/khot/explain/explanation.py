@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from khot import _checks
-from khot.errors import InvalidValueError
+from khot.errors import InvalidValueError, NotAvailableError
 from khot.explain.maskers import Masker
 from khot.explain.maskers.items import take
 
@@ -95,7 +95,12 @@ class Explanation:
         records = self.to_records()
         names = ("row", "rank", "item", "text", "score")
         data = {name: [record[name] for record in records] for name in names}
-        return narwhals.from_dict(data, backend=backend).to_native()  # pyright: ignore[reportArgumentType]
+        try:
+            return narwhals.from_dict(data, backend=backend).to_native()  # pyright: ignore[reportArgumentType]
+        except ModuleNotFoundError as error:
+            raise NotAvailableError(
+                f"to_frame needs {backend}, which is not installed: pip install {backend}, or use to_records()"
+            ) from error
 
     def to_json(self, path: Path | str | None = None) -> str:
         """The chosen items, and the outputs of the black box, as JSON; also written to a file if one is named."""

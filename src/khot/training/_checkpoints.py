@@ -40,7 +40,10 @@ def draft_tensors(path: Path, tensors: dict[str, Tensor]) -> Path:
     from safetensors.torch import save_file
 
     draft = path.with_name(path.name + ".draft")
+    draft.touch()
+    mode = draft.stat().st_mode  # such as other new files have; safetensors lets nobody else read its own
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft)
+    draft.chmod(mode)
     with draft.open("rb+") as file:
         os.fsync(file.fileno())
     return draft
