@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import dropwhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,12 +41,16 @@ class Layout:
 
 
 def read_rows(
-    path: Path, label: str | None = None, header: bool | None = None, ignored: Collection[str] = ()
+    path: Path,
+    label: str | None = None,
+    header: bool | None = None,
+    ignored: Collection[str] = (),
+    needed: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, Layout | None]:
     """Rows, labels and layout of a CSV file whose last column, or column `label`, is the label; or X and y of an NPZ.
 
     The first line has names if `header` says so; by default if none of its cells is a number, or if one is a word where
-    all other lines have numbers. Commas separate the columns, of which some are `ignored`.
+    all other lines have numbers. Commas separate the columns, of which some are `ignored`, and may be `needed`.
     """
     if _is_npz(path):
         X, y = _arrays(path)  # noqa: N806
@@ -56,7 +60,7 @@ def read_rows(
             name = next(iter(ignored), label)
             raise DataFileError(f"{path} has no columns with names such as {name!r}: it has the arrays X and y")
         return X, y, None
-    names, lines = _without(path, *_lines(path, header), ignored, needed=True)
+    names, lines = _without(path, *_lines(path, header), ignored, needed)
     place = _place(path, names, label) % len(lines[0])
     if len(lines[0]) == 1:
         raise DataFileError(f"{path} has only one column: it needs numbers and a label, with commas between them")
@@ -116,25 +120,44 @@ def _by_name(path: Path, names: list[str], columns: list[str], label: str | None
     return [names.index(name) for name in columns]
 
 
-def read_matrix(path: Path, label: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+class Table(NamedTuple):
+    """Rows of numbers, their labels and the names of their columns, if there are any."""
+
+    rows: np.ndarray
+    labels: np.ndarray | None = None
+    names: list[str] | None = None
+
+
+def read_matrix(
+    path: Path, label: str | None = None, ignored: Collection[str] = (), columns: list[str] | None = None
+) -> Table:
     """Rows of numbers, and their labels if there are any: array y of an NPZ, or the column `label`.
 
     An NPY file is not read but mapped into memory. An NPZ file has arrays X and perhaps y. A CSV file may have a first
-    line with names; Parquet needs pyarrow.
+    line with names; Parquet needs pyarrow. Of the latter two, columns that are `ignored` are left out. If the names of
+    the `columns` of the training are given, those of the file come in the same order, and ignored ones need not be
+    there.
     """
     kind = path.suffix.lower()
-    if kind in (".npy", ".npz") and label is not None:
-        raise DataFileError(f"{path} has no columns with names, and there is no file {label}: pass a file of labels")
-    if kind == ".npz":
-        return _arrays(path)
-    if kind == ".npy":
-        return _mapped(path), None
-    if kind == ".parquet":
-        return _parquet(path, label)
+    if kind in (".npy", ".npz"):
+        if label is not None:
+            message = f"{path} has no columns with names, and there is no file {label}: pass a file of labels"
+            raise DataFileError(message)
+        if ignored and columns is None:
+            raise DataFileError(f"{path} has no columns with names such as {next(iter(ignored))!r}: ignore none")
+        return Table(*_arrays(path)) if kind == ".npz" else Table(_mapped(path))
+    table = (_parquet if kind == ".parquet" else _csv)(path, label, ignored, columns)
+    if not columns or not table.names:
+        return table
+    return Table(table.rows[:, _by_name(path, table.names, columns, None)], table.labels, columns)
+
+
+def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None) -> Table:
     if label is not None:
-        return read_rows(path, label)[:2]
-    names, lines = _lines(path)
-    return _numbers(path, lines, names), None
+        rows, labels, layout = read_rows(path, label, ignored=ignored, needed=columns is None)
+        return Table(rows, labels, layout.columns if layout else None)
+    names, lines = _without(path, *_lines(path, known=columns or ()), ignored, columns is None)
+    return Table(_numbers(path, lines, names), None, names)
 
 
 def read_texts(path: Path, column: str) -> list[str]:
@@ -150,12 +173,12 @@ def read_named(path: Path, ignored: Collection[str] = (), needed: bool = False) 
     return _numbers(path, lines, names), names
 
 
-def read_labelled(path: Path, labels: str | None) -> tuple[np.ndarray, np.ndarray | None]:
+def read_labelled(path: Path, labels: str | None, ignored: Collection[str] = ()) -> Table:
     """Rows of numbers with labels from a file of their own, or the column of that name; without, those of an NPZ."""
     if labels is None or not Path(labels).is_file():
-        return read_matrix(path, labels)
-    rows = read_matrix(path)[0]
-    return rows, read_labels(Path(labels), len(rows))
+        return read_matrix(path, labels, ignored)
+    table = read_matrix(path, None, ignored)
+    return table._replace(labels=read_labels(Path(labels), len(table.rows)))
 
 
 def read_labels(path: Path, rows: int) -> np.ndarray:
@@ -268,14 +291,18 @@ def _columns(path: Path) -> dict[str, np.ndarray]:
     return {name: table[name].to_numpy() for name in table.column_names}
 
 
-def _parquet(path: Path, label: str | None) -> tuple[np.ndarray, np.ndarray | None]:
-    columns = _columns(path)
-    labels = None if label is None else columns.pop(list(columns)[_place(path, list(columns), label)])
-    words = [name for name, values in columns.items() if values.dtype.kind not in "biuf"]
-    if words or not columns:
+def _parquet(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None) -> Table:
+    found = _columns(path)
+    for name in ignored:
+        if columns is None:
+            _place(path, list(found), name)
+        found.pop(name, None)
+    labels = None if label is None else found.pop(list(found)[_place(path, list(found), label)])
+    words = [name for name, values in found.items() if values.dtype.kind not in "biuf"]
+    if words or not found:
         got = f"{words[0]!r} of other things" if words else "none at all"
-        raise DataFileError(f"{path} must have columns of numbers, but got {got}: encode or drop such columns")
-    return np.column_stack(list(columns.values())), labels
+        raise DataFileError(f"{path} must have columns of numbers, but got {got}: encode or leave out such columns")
+    return Table(np.column_stack(list(found.values())), labels, list(found))
 
 
 def _lines(

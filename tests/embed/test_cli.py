@@ -44,7 +44,7 @@ def test_from_a_file_to_points_and_a_map(kind, tmp_path, capsys):
     np.save(tmp_path / "labels.npy", NAMES[labels])
     run("fit", tmp_path / f"rows.{kind}", "--labels", tmp_path / "labels.npy", *FIT, "-d", 2, "-o", tmp_path / "map")
     assert "epoch 2 of 2: loss" in capsys.readouterr().out
-    names = ["embedding.json", "map.html", "map.png", "points.npy", "tensors.safetensors"]
+    names = ["embedding.json", "map.html", "map.png", "points.npy", "table.json", "tensors.safetensors"]
     assert sorted(path.name for path in (tmp_path / "map").iterdir()) == names
     page = (tmp_path / "map" / "map.html").read_text()
     assert '["ant", "bee", "cat"]' in page
@@ -72,6 +72,37 @@ def test_labels_in_the_same_file(kind, tmp_path):
     assert '["ant", "bee", "cat"]' in (tmp_path / "map" / "map.html").read_text()
     run("transform", tmp_path / "map", tmp_path / f"rows.{kind}", *column, "-o", tmp_path / "z.npy")
     assert np.array_equal(np.load(tmp_path / "z.npy"), np.load(tmp_path / "map" / "points.npy"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_go_by_their_names(kind, tmp_path, capsys):
+    rows, labels = clouds()
+    columns = {"number": np.arange(90), **{f"x{i}": rows[:, i] for i in range(5)}, "animal": NAMES[labels]}
+
+    def put(name: str, names: list[str]) -> str:
+        path = tmp_path / f"{name}.{kind}"
+        if kind == "parquet":
+            parquet.write_table(pyarrow.table({name: columns[name] for name in names}), path)
+        else:
+            cells = zip(*(columns[name].tolist() for name in names), strict=True)
+            path.write_text("\n".join(",".join(map(str, line)) for line in [names, *cells]))
+        return str(path)
+
+    some = [f"x{i}" for i in range(5)]
+    given = put("rows", ["number", *some, "animal"])
+    run("fit", given, "--labels", "animal", "--ignore", "number", *FIT, "-o", tmp_path / "map")
+    expected = np.load(tmp_path / "map" / "points.npy")
+    for names in (["number", *some, "animal"], some[::-1], ["animal", *some], [*some, "number"]):
+        run("transform", tmp_path / "map", put("new", names), "-o", tmp_path / "z.npy")
+        assert np.array_equal(np.load(tmp_path / "z.npy"), expected)
+    for names, message in ((some[1:], "has no column 'x0'"), ([*some, "number2"], "has a column 'number2'")):
+        columns["number2"] = columns["number"]
+        with pytest.raises(SystemExit):
+            main(["embed", "transform", str(tmp_path / "map"), put("bad", names), "-o", str(tmp_path / "bad.npy")])
+        assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["embed", "fit", given, "--labels", "animal", "--ignore", "nobody", "-o", str(tmp_path / "no")])
+    assert "has no column 'nobody'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["csv", "headless", "npz", "parquet"])

@@ -119,6 +119,13 @@ def test_constant_columns_and_whole_numbers():
     assert np.isfinite(quick().fit(np.ones((40, 5))).transform(np.ones((1, 5)))).all()
 
 
+def test_large_whole_numbers_keep_their_digits():
+    rows = np.random.RandomState(0).randint(0, 50, (60, 5)) + 1_700_000_000
+    points = [quick(SubsetSNE).fit(x).transform(x) for x in (rows, rows.astype(np.float64))]
+    assert np.array_equal(*points)
+    assert len(np.unique(points[0], axis=0)) > 50
+
+
 def test_fewer_rows_than_a_batch_are_all_used():
     X, _ = clouds(10)  # noqa: N806
     small, large = (quick(batch_size=size).fit(X).transform(X) for size in (10, 1000))
@@ -285,6 +292,8 @@ def test_bad_input_of_transform():
     with pytest.raises(ValueError, match="contains NaN"):
         model.transform(np.full((2, 5), np.nan))
     assert model.transform(X[:1]).shape == (1, 2)
+    with pytest.raises(KhotError, match="row 1 of X lies too far"):
+        model.transform(np.full((2, 5), [[0.0], [1e39]]))
 
 
 @pytest.mark.parametrize("n_components", [1, 2])

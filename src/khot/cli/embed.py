@@ -18,6 +18,7 @@ def fit(
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     dimensions: Annotated[WholeNumber, Parameter(name=["--dimensions", "-d"])] = 2,
     labels: str | None = None,
+    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     method: Literal["subset", "tsne"] = "subset",
     perplexity: float = 4.0,
     scale: Literal["auto", "raw"] = "auto",
@@ -46,6 +47,8 @@ def fit(
     labels
         Labels to colour the map by, which the training does not see: a file (NPY, NPZ with an array y, or CSV or
         Parquet with one column), or the name of a column of the rows.
+    ignore
+        Names of columns that are not for the map, such as an id, with spaces between them.
     method
         subset for SubsetSNE, with settings that make better maps than the paper's; tsne for parametric t-SNE.
     perplexity
@@ -77,11 +80,11 @@ def fit(
     from khot.embed._storage import BESIDE, KIND
     from khot.report.maps import write_map
     from khot.storage import check_folder
-    from khot.tables import read_labelled
+    from khot.tables import Layout, read_labelled, write_layout
 
     check_folder(out, KIND, BESIDE)
     check_run(run, out)
-    table, colours = read_labelled(rows, labels)
+    table, colours, names = read_labelled(rows, labels, ignore)
     options = {
         "perplexity": perplexity,
         "alpha": TUNED["alpha"],
@@ -101,6 +104,8 @@ def fit(
     }
     model = ParametricTSNE(dimensions, **options) if method == "tsne" else SubsetSNE(dimensions, **TUNED | options)
     model.fit(table).save(out)
+    beside = labels if names and labels and not Path(labels).is_file() else None
+    write_layout(out / BESIDE[0], Layout(names, beside, -1, list(ignore)))
     for path in write_map(out, model.transform(table), colours, f"{rows.name}: {len(table):,} rows"):
         print(f"wrote {path}")
 
@@ -121,19 +126,23 @@ def transform(
     model
         Folder that `khot embed fit` wrote.
     rows
-        A file as for `khot embed fit`.
+        A file as for `khot embed fit`. If both have names of columns, their order does not matter; columns that were
+        ignored in training, and that of the labels, are left out if they are there.
     out
         NPY or CSV file for the points.
     labels
-        Name of a column of labels, to be left out.
+        Name of a column of labels, to be left out, if it is another one than in training.
     device
         Kind of device.
     """
     from khot.embed import load
-    from khot.tables import read_matrix, write_points
+    from khot.embed._storage import BESIDE
+    from khot.tables import Layout, read_layout, read_matrix, write_points
 
     check_outputs(rows, {"--out": out}, model)
     embedding = load(model, device=device)
-    points = embedding.transform(read_matrix(rows, labels)[0])
+    layout = read_layout(model / BESIDE[0]) or Layout(None, None, -1)
+    left_out = [*layout.ignored, *([layout.label] if layout.label and layout.label != labels else [])]
+    points = embedding.transform(read_matrix(rows, labels, left_out, layout.columns or []).rows)
     write_points(out, points, list(embedding.get_feature_names_out()))
     print(f"wrote {out}")

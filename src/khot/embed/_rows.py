@@ -29,8 +29,8 @@ class Shift:
     scale: float
 
     def __call__(self, raw: Tensor) -> Tensor:
-        """float32 rows."""
-        dtype = torch.float64 if raw.dtype == torch.float64 else torch.float32
+        """float32 rows; numbers that float32 cannot tell apart are only rounded when the mean is off."""
+        dtype = torch.float32 if raw.dtype == torch.float32 or raw.dtype.itemsize < 4 else torch.float64
         mean = torch.as_tensor(self.mean, dtype=dtype, device=raw.device)
         return ((raw.to(dtype) - mean) / self.scale).float()
 
@@ -95,4 +95,8 @@ def embed(module: nn.Module, X: Any, shift: Shift, device: torch.device) -> NDAr
         for piece in pieces(X, _ROWS):
             rows = shift(torch.tensor(piece)).to(device)
             made.append(module(rows.double() if exact else rows).float().cpu().numpy())
-    return np.concatenate(made)
+    points = np.concatenate(made)
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(1))[0])
+        raise InvalidValueError(f"row {row} of X lies too far from those of fit to have a finite place: leave it out")
+    return points

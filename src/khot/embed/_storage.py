@@ -13,7 +13,7 @@ from khot.estimators import find_device
 from khot.storage import read_model, read_numbers, write_model
 
 KIND = "embedding"
-BESIDE = ("points.npy", "map.png", "map.html")  # that the command line writes into the same folder
+BESIDE = ("table.json", "points.npy", "map.png", "map.html")  # that the command line writes into the same folder
 
 
 def write(folder: Path, model: Any) -> None:
