@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import torch
@@ -194,12 +196,34 @@ def test_answers_are_kept_for_a_resumed_fit(tmp_path):
     with pytest.raises(KhotError, match="holds a run already"):
         quick(epochs=1, folder=tmp_path).fit(counted, X)
     resumed = quick(epochs=1, folder=tmp_path, resume=True).fit(counted, X)
-    assert calls == [256, 256, 88, 88]
+    assert calls == [256, 256, 88, 8, 88]  # the first few again, to see whether it is the same black box
     np.testing.assert_array_equal(
         resumed.explain(X[:5]).scores, quick(epochs=1).fit(from_last_column, X).explain(X[:5]).scores
     )
     with pytest.raises(KhotError, match="other settings"):
         quick(epochs=1, folder=tmp_path, resume=True).fit(from_last_column, -X)
+    with pytest.raises(KhotError, match="holds the answers of another black box"):
+        quick(epochs=1, folder=tmp_path, resume=True).fit(lambda rows: from_last_column(-rows), X)
+    for path in tmp_path.glob("answers-*/256-512.npy"):
+        path.write_bytes(path.read_bytes()[:200])
+    calls.clear()
+    quick(epochs=1, folder=tmp_path, resume=True).fit(
+        lambda rows: (calls.append(len(rows)), from_last_column(rows))[1], X
+    )
+    assert calls == [8, 256]  # what was damaged is asked again
+
+
+def test_answers_about_other_texts_are_not_taken(tmp_path):
+    """Their codes are the same: numbers of words in the order of their frequency."""
+    options = {"masker": Words(length=3), "epochs": 1, "folder": tmp_path}
+    asked = []
+    for word, resume in (("good", False), ("poor", True)):
+        texts = [f"{word}{i} film" for i in range(60)]
+        with suppress(KhotError):  # the training itself is another one, too
+            quick(**options, resume=resume).fit(
+                lambda rows: (asked.append((rows[0], len(rows))), from_words(rows))[1], texts
+            )
+    assert asked == [("good0 film", 60), ("poor0 film", 60)]
 
 
 def test_interrupted_trainings_name_the_folder_to_resume(tmp_path, monkeypatch):

@@ -73,6 +73,9 @@ def check_unused(explainer: Any) -> None:
         raise in_use(explainer.folder)
 
 
-def digest(codes: Tensor) -> str:
-    """Tells rows apart."""
-    return hashlib.blake2b(codes.contiguous().numpy().tobytes(), digest_size=8).hexdigest()
+def digest(codes: Tensor, X: Any) -> str:  # noqa: N803
+    """Tells rows apart, also texts whose differences the codes do not show."""
+    found = hashlib.blake2b(codes.contiguous().numpy().tobytes(), digest_size=8)
+    if isinstance(next(iter(X)), str):
+        found.update("\0".join(X).encode(errors="surrogatepass"))
+    return found.hexdigest()

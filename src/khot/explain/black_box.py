@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from khot.errors import BlackBoxError
+from khot.errors import BlackBoxError, RunFolderError
 from khot.explain.maskers.items import take
 
 PredictProba = Callable[[Any], Any]
 """Rows to the probabilities (n, classes) of the classes."""
 
 _OFF_BY = 1e-2  # what the probabilities of a row may miss from 1: they may come from half precision
+_ASKED_AGAIN = 8  # rows whose answers were kept, to see whether it is still the same black box
 
 
 def outputs(
@@ -26,7 +27,8 @@ def outputs(
 ) -> NDArray[np.float32]:
     """The probabilities (n, classes) of all rows, in calls of at most `batch_size` rows, checked.
 
-    Answers are kept in `folder`, if there is one, so that nothing is asked twice.
+    Answers are kept in `folder`, if there is one, so that nothing but the first few rows is asked twice: RunFolderError
+    if the answers are others then.
     """
     from tqdm import tqdm
 
@@ -36,8 +38,12 @@ def outputs(
     for start in starts:
         stop = min(start + batch_size, rows)
         kept = None if folder is None else folder / f"{start}-{stop}.npy"
-        if kept is not None and kept.exists():
-            found.append(np.load(kept, allow_pickle=False))
+        before = None if kept is None else _kept(kept, stop - start)
+        if before is not None:
+            if start == 0:
+                again = _ask(predict_proba, take(X, slice(0, min(stop, _ASKED_AGAIN))), None, "for the first rows")
+                _must_be_the_same(again, before[: len(again)], kept)
+            found.append(before)
         else:
             found.append(_ask(predict_proba, take(X, slice(start, stop)), classes, f"for rows {start} to {stop - 1}"))
             if kept is not None:
@@ -55,6 +61,23 @@ def _ask(predict_proba: PredictProba, rows: Any, classes: int | None, where: str
             f"predict_proba raised {type(error).__name__} {where}: {error}: call it with these rows yourself to see why"
         ) from error
     return _checked(answer, len(rows), classes, where)
+
+
+def _kept(path: Path, rows: int) -> NDArray[np.float32] | None:
+    """Answers that were kept, or None if there are none, or only damaged ones."""
+    try:
+        answers = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError):
+        return None
+    return answers if answers.ndim == 2 and len(answers) == rows else None
+
+
+def _must_be_the_same(now: NDArray[np.float32], before: NDArray[np.float32], path: Any) -> None:
+    if now.shape != before.shape or np.abs(now - before).max() > _OFF_BY:
+        raise RunFolderError(
+            f"{path.parent} holds the answers of another black box, which said {before[0].tolist()} of the first row, "
+            f"but this one says {now[0].tolist()}: pass the same to go on with its training, or another folder"
+        )
 
 
 def _keep(path: Path, values: NDArray[np.float32]) -> None:

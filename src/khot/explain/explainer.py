@@ -203,7 +203,7 @@ class SubsetExplainer:
             self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
             rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
             _training.check_selector(self._module(classes=2), items.codes, items.present)
-            kept = None if self.folder is None else folder / f"answers-{digest(items.codes)}"
+            kept = None if self.folder is None else folder / f"answers-{digest(items.codes, X)}"
             answers = outputs(predict_proba, X, self.model_batch_size, folder=kept)
             rows["outputs"], self.classes_ = torch.from_numpy(answers), answers.shape[1]
             if self.class_names is not None and len(self.class_names) != self.classes_:
