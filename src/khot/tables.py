@@ -145,7 +145,9 @@ def read_matrix(
             raise DataFileError(message)
         if ignored and columns is None:
             raise DataFileError(f"{path} has no columns with names such as {next(iter(ignored))!r}: ignore none")
-        return Table(*_arrays(path)) if kind == ".npz" else Table(_mapped(path))
+        table = Table(*_arrays(path)) if kind == ".npz" else Table(_mapped(path))
+        _check_labels(path, table.labels, len(table.rows))
+        return table
     table = (_parquet if kind == ".parquet" else _csv)(path, label, ignored, columns)
     if not columns or not table.names:
         return table
@@ -184,11 +186,15 @@ def read_labelled(path: Path, labels: str | None, ignored: Collection[str] = ())
 def read_labels(path: Path, rows: int) -> np.ndarray:
     """Labels of so many rows: an NPY file, array y of an NPZ, or the only column of a CSV or Parquet file."""
     labels = _labels_in(path, rows)
-    if labels.shape != (rows,):
+    _check_labels(path, labels, rows)
+    return labels
+
+
+def _check_labels(path: Path, labels: np.ndarray | None, rows: int) -> None:
+    if labels is not None and labels.shape != (rows,):
         raise DataFileError(
             f"{path} must have one label for each of {rows} rows, but has shape {labels.shape}: give every row one"
         )
-    return labels
 
 
 def _labels_in(path: Path, rows: int) -> np.ndarray:
@@ -274,7 +280,10 @@ def _arrays(path: Path, needed: str = "X") -> tuple[np.ndarray, np.ndarray | Non
 
 def _mapped(path: Path) -> np.ndarray:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if array.ndim == 0:
+            raise ValueError("it holds a single number")
+        return array
     except (ValueError, EOFError) as error:
         raise DataFileError(f"{path} cannot be read as NPY ({error}): save it with np.save, without objects") from error
 

@@ -168,10 +168,14 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
     write(tmp_path / "rows.npy", rows)
     write(tmp_path / "words.parquet", rows, NAMES[labels])
     np.save(tmp_path / "few.npy", labels[:10])
+    np.save(tmp_path / "one.npy", 1.0)
+    write(tmp_path / "few.npz", rows, labels[:10])
     run("fit", tmp_path / "rows.npy", *FIT, "-o", tmp_path / "map")
     for arguments, message in [
         (["fit", "rows.npy", "--labels", "few.npy", "-o", "new"], "one label for each of 90 rows, but has shape (10,)"),
         (["fit", "rows.npy", "--labels", "animal", "-o", "new"], "there is no file animal"),
+        (["fit", "few.npz", "-o", "new"], "one label for each of 90 rows, but has shape (10,)"),
+        (["fit", "one.npy", "-o", "new"], "it holds a single number"),
         (["fit", "words.parquet", "-o", "new"], "columns of numbers, but got 'animal' of other things"),
         (["fit", "rows.npy", "-o", "new", "--run", "new/run"], "--run must be a folder outside of --out"),
         (["transform", "map", "rows.npy", "-o", "rows.npy"], "--out and the file of the rows are both"),

@@ -237,7 +237,7 @@ def test_interrupted_trainings_name_the_folder_to_resume(tmp_path, monkeypatch):
         quick().fit(from_last_column, X)
 
 
-def test_a_temperature_that_diverges_is_not_chosen(monkeypatch):
+def test_a_temperature_that_diverges_is_not_chosen(tmp_path, monkeypatch):
     from khot.explain import explainer as module
 
     def some(network, loss, rows, settings, **options):
@@ -249,6 +249,8 @@ def test_a_temperature_that_diverges_is_not_chosen(monkeypatch):
     monkeypatch.setattr(module, "fit", some)
     explainer = quick(temperature="search", search_epochs=1, epochs=1).fit(from_last_column, X)
     assert explainer.temperature_ == 2.0
+    explainer.save(tmp_path)
+    assert SubsetExplainer.load(tmp_path).search_ == explainer.search_
     monkeypatch.undo()
     with pytest.raises(DivergedError):
         quick(learning_rate=1e30).fit(from_last_column, X)

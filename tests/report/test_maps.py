@@ -56,6 +56,13 @@ def test_the_picture_has_the_colours(labels, tmp_path):
     assert len(np.unique(pixels[coloured].round(1), axis=0)) > (5 if labels is None else 10)
 
 
+def test_labels_that_are_no_formulas_or_missing(tmp_path):
+    labels = np.array(["b$_$", None, 3], dtype=object)[np.arange(500) % 3]
+    scatter_picture(tmp_path / "map.png", POINTS, labels, "what costs $5_$")
+    scatter_page(tmp_path / "map.html", POINTS, labels, "what costs $5_$")
+    assert content(tmp_path / "map.html")["classes"] == ["", "3", "b$_$"]
+
+
 def test_only_a_plane_is_drawn(tmp_path):
     names = [path.name for path in write_map(tmp_path, np.zeros((5, 3)), None, "map")]
     assert names == ["points.npy"]

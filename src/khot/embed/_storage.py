@@ -19,7 +19,7 @@ BESIDE = ("table.json", "points.npy", "map.png", "map.html")  # that the command
 def write(folder: Path, model: Any) -> None:
     """Write a fitted embedding."""
     numbers = {"estimator": type(model).__name__}
-    numbers |= {"features": model.n_features_in_, "components": model._n_features_out}
+    numbers |= {"features": model.n_features_in_, "components": int(model._n_features_out)}
     tensors = {
         "mean": torch.from_numpy(model.shift_.mean),
         "scale": torch.tensor(model.shift_.scale, dtype=torch.float64),

@@ -1,5 +1,6 @@
 """A fitted explainer on disk, and back."""
 
+import math
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ def write(folder: Path, explainer: Any) -> None:
         "sampler": explainer.sampler if isinstance(explainer.sampler, str) else None,
         "masker": _state(explainer.masker_),
         "own": {name: getattr(explainer, name) is not None for name in ("selector", "predictor")},
-        "search": [[value, loss] for value, loss in explainer.search_.items()],
+        "search": [[t, loss if loss < math.inf else None] for t, loss in explainer.search_.items()],  # as JSON has it
         **{name: getattr(explainer, name) for name in _ATTRIBUTES},
     }
     module = explainer.module_
@@ -49,7 +50,8 @@ def read(folder: Path, make: Any, masker: Any, selector: nn.Module | None, predi
         explainer = make(k, masker=found, **own_networks, sampler=sampler, temperature=temperature)
         for name in _ATTRIBUTES:
             setattr(explainer, name, numbers[name])
-        explainer.search_, explainer.masker_ = dict(numbers["search"]), found
+        explainer.search_ = {t: math.inf if loss is None else loss for t, loss in numbers["search"]}
+        explainer.masker_ = found
         module = explainer._module(numbers["classes_"])
     load_weights(folder, module.selector, tensors, _SELECTOR)
     load_weights(folder, module.predictor, tensors, _PREDICTOR)

@@ -39,11 +39,11 @@ def scatter_picture(path: Path, points: np.ndarray, labels: np.ndarray | None, t
     colours = np.array(_colours(len(classes)))[numbers[order]]
     axes.scatter(*points[order].T, s=size, c=colours, linewidths=0, alpha=0.8)
     for name, colour in zip(classes, _colours(len(classes)), strict=True) if labels is not None else ():
-        axes.scatter([], [], s=40, color=colour, label=name)
+        axes.scatter([], [], s=40, color=colour, label=_plain(name))
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.set_title(title, fontsize=10)
+    axes.set_title(_plain(title), fontsize=10)
     axes.spines[:].set_visible(False)
     if labels is not None:
         columns = 1 + (len(classes) - 1) // 28
@@ -68,8 +68,15 @@ def _classes(points: np.ndarray, labels: np.ndarray | None) -> tuple[list[str], 
     """Names of the labels, and the number of the label of each point."""
     if labels is None:
         return ["points"], np.zeros(len(points), dtype=np.int64)
+    if labels.dtype == object:  # missing ones do not compare with others
+        labels = np.array(["" if label is None else str(label) for label in labels])
     classes, numbers = np.unique(labels, return_inverse=True)
     return [str(name) for name in classes], numbers
+
+
+def _plain(text: str) -> str:
+    """Not to be taken for a formula."""
+    return text.replace("$", r"\$")
 
 
 def _colours(count: int) -> Sequence[str]:
