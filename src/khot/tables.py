@@ -158,8 +158,8 @@ def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[
     if label is not None:
         rows, labels, layout = read_rows(path, label, ignored=ignored, needed=columns is None)
         return Table(rows, labels, layout.columns if layout else None)
-    names, lines = _without(path, *_lines(path, known=columns or ()), ignored, columns is None)
-    return Table(_numbers(path, lines, names), None, names)
+    rows, names = read_named(path, ignored, needed=columns is None, known=columns or ())
+    return Table(rows, None, names)
 
 
 def read_texts(path: Path, column: str) -> list[str]:
@@ -169,9 +169,14 @@ def read_texts(path: Path, column: str) -> list[str]:
     return [line[place] for line in lines]
 
 
-def read_named(path: Path, ignored: Collection[str] = (), needed: bool = False) -> tuple[np.ndarray, list[str] | None]:
-    """Rows of numbers of a CSV file without the `ignored` columns, which may be `needed`, and the others' names."""
-    names, lines = _without(path, *_lines(path), ignored, needed)
+def read_named(
+    path: Path, ignored: Collection[str] = (), needed: bool = False, known: Collection[str] = ()
+) -> tuple[np.ndarray, list[str] | None]:
+    """Rows of numbers of a CSV file without the `ignored` columns, which may be `needed`, and the others' names.
+
+    A first line with all of the `known` names has names.
+    """
+    names, lines = _without(path, *_lines(path, known=known), ignored, needed)
     return _numbers(path, lines, names), names
 
 
