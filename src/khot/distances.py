@@ -1,7 +1,9 @@
-"""Squared Euclidean distances by one matrix product."""
+"""Squared Euclidean distances by one matrix product, whose terms cancel where points are near to one another."""
 
 import torch
 from torch import Tensor
+
+_NOISE = 2.0**-46  # of the squares that a squared distance in float64 is made of: what is less is a rounding error
 
 
 def squared_distances(left: Tensor, right: Tensor) -> Tensor:
@@ -15,3 +17,14 @@ def squared_distances(left: Tensor, right: Tensor) -> Tensor:
     left, right = left - centre, right - centre
     squares = left.square().sum(1, keepdim=True) + right.square().sum(1)
     return torch.addmm(squares, left, right.T, alpha=-2)
+
+
+def careful_distances(left: Tensor, right: Tensor) -> Tensor:
+    """Squared distances (n, m) of rows in float64 whose centre is about 0; those of equal rows are 0.
+
+    >>> careful_distances(torch.tensor([[0.1, 0.7]]).double(), torch.tensor([[0.1, 0.7], [0.1, -0.3]]).double())
+    tensor([[0., 1.]], dtype=torch.float64)
+    """
+    squares = left.square().sum(1, keepdim=True) + right.square().sum(1)
+    distances = torch.addmm(squares, left, right.T, alpha=-2)
+    return distances.masked_fill_(distances < _NOISE * squares, 0)

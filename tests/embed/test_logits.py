@@ -25,7 +25,8 @@ def perplexities(logits: torch.Tensor) -> np.ndarray:
     found = []
     for row in logits.double().numpy():
         weights = np.exp(row - row.max())
-        weights = weights[weights > 0] / weights.sum()
+        weights /= weights.sum()
+        weights = weights[weights > 0]
         found.append(np.exp(-(weights * np.log(weights)).sum()))
     return np.array(found)
 
@@ -73,6 +74,25 @@ def test_copies_before_other_rows():
     found = perplexities(input_logits(points, 5))
     assert found[:200] == pytest.approx(199)
     assert found[200:] == pytest.approx(5, rel=2e-5)
+
+
+def test_digits_that_cancel():
+    """In float32, where a row far away leaves none of the digits of a distance between others."""
+    points = rows(dtype=torch.float32)
+    points[7] = 1e5
+    exact = -((points[:, None].double() - points[None].double()) ** 2).sum(-1)
+    logits = input_logits(points).fill_diagonal_(0)
+    assert torch.allclose(logits.double(), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-157, 1e-120, 1e150])
+def test_scales_near_the_end_of_the_range(scale: float):
+    assert perplexities(input_logits(rows(400) * scale, 5)) == pytest.approx(5, rel=1e-3)
+
+
+def test_distances_of_all_sizes():
+    points = 10.0 ** torch.linspace(-2, 4, 40).double()[:, None]
+    assert perplexities(input_logits(points, 1.5))[1:-1] == pytest.approx(1.5, rel=2e-5)
 
 
 def test_all_rows_equal():

@@ -130,6 +130,17 @@ def test_far_off_neighbours():
     assert moved.grad.norm() > 1
 
 
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize(("temperature", "expected"), [(1e-300, 0.0), (1e-39, 0.0), (1e300, math.log(3))])
+def test_extreme_temperatures(k, temperature, expected):
+    """Neighbours that are the same in both spaces, in float32."""
+    points = torch.tensor([[0.0], [1.0], [50.0], [51.0]], requires_grad=True)
+    loss = subset_sne_loss(input_logits(points), points, k, temperature, noise="input")
+    assert loss.item() == pytest.approx(expected * (1 + (k - 1) / math.e), abs=1e-5)
+    loss.backward()
+    assert points.grad.isfinite().all()
+
+
 def test_large_logits_leave_the_noise_alone():
     """A constant of a row is no matter, even one that would swallow the noise in float32."""
     logits, points = (part.float() for part in problem())
@@ -177,6 +188,8 @@ def test_student_gradients():
         ({"noise": "none"}, InvalidValueError, "one of both, input"),
         ({"alpha": -1.0}, InvalidValueError, "alpha must be positive"),
         ({"samples": 1.5}, InvalidTypeError, "samples must be an int"),
+        ({"generator": 3}, InvalidTypeError, "generator must be a torch.Generator"),
+        ({"embeddings": torch.full((12, 2), 1e20)}, InvalidValueError, "finite distances"),
     ],
 )
 def test_bad_input_of_the_subset_loss(change, error, message):
@@ -190,6 +203,7 @@ def test_bad_input_of_the_subset_loss(change, error, message):
     [
         ({"alpha": 0.0}, "alpha must be positive"),
         ({"embeddings": torch.zeros(11, 2)}, r"shape \(11, 11\)"),
+        ({"embeddings": torch.full((12, 2), torch.nan)}, "finite distances"),
         ({"logits": torch.zeros(SHAPE)}, "-inf on the diagonal"),
     ],
 )

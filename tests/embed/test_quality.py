@@ -48,6 +48,19 @@ def test_far_from_the_origin(offset: float):
     assert trustworthiness(rows + offset, points + offset) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e200, 1.7e306])
+def test_sizes_whose_squares_overflow(unit: float):
+    rows, points = problem()
+    expected = trustworthiness(rows, points)
+    assert trustworthiness(rows / 100 * unit, points / 100 * unit) == pytest.approx(expected, abs=1e-12)
+
+
+def test_whole_numbers_far_from_the_origin():
+    rows, points = (np.random.default_rng(0).integers(9, size=(60, d)) for d in (5, 2))
+    expected = slow_trustworthiness(rows, points, 5)
+    assert trustworthiness(rows + 10**12, points - 10**12, 5) == pytest.approx(expected, abs=1e-14)
+
+
 @pytest.mark.parametrize("k", [1, 4])
 def test_ties_go_to_the_smaller_index(k: int):
     noise = np.random.default_rng(0)

@@ -1,5 +1,6 @@
 """What the training of an embedding computes in a step, and at the end of an epoch."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from khot.embed._rows import Shift
-from khot.embed.logits import input_logits
+from khot.embed.logits import far_apart, input_logits
 from khot.embed.losses import subset_sne_loss, tsne_loss
 from khot.training import Step, gather_with_grad
 from khot.training.processes import own_share, processes
@@ -57,9 +58,8 @@ class BatchLoss:
     def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
         rows = self.shift(batch)
         embeddings = module(self._thinned(rows, step.number) if self.dropout else rows)
-        size = 4 * embeddings.float().square().sum()  # no squared distance is larger
-        if not bool(size.isfinite()):
-            return size * torch.nan  # for the training to say that it diverged
+        if bool(far_apart(embeddings)):
+            return embeddings.sum() * torch.nan  # for the training to say that it diverged
         generator = torch.Generator(rows.device).manual_seed(key(self.seed, "neighbors", step.number))
         return self.objective(gather_with_grad(rows), gather_with_grad(embeddings), step.temperature, generator)
 
@@ -82,4 +82,7 @@ class FixedLoss:
         device = next(module.parameters()).device
         rows = self.rows.to(device)
         generator = torch.Generator(device).manual_seed(key(self.seed, "fixed"))
-        return {"loss": float(self.objective(rows, module(rows), self.temperature, generator))}
+        embeddings = module(rows)
+        if bool(far_apart(embeddings)):
+            return {"loss": math.nan}
+        return {"loss": float(self.objective(rows, embeddings, self.temperature, generator))}

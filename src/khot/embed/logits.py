@@ -6,14 +6,17 @@ import torch
 from torch import Tensor
 
 from khot import _checks, kernels
-from khot.distances import squared_distances
+from khot.distances import careful_distances, squared_distances
 from khot.errors import InvalidValueError
+from khot.kernels.constants import (
+    ENTROPY_FLAT,
+    ENTROPY_TOLERANCE,
+    LARGEST_PRECISION,
+    LONGEST_PRECISION_STEP,
+    PRECISION_STEPS,
+)
 
-_STEPS = 100  # of the search, far more than it takes
-_TOLERANCE = 1e-5  # of the logarithm of the perplexity
-_LARGEST = 50.0  # logarithm of a precision
-_LONGEST = 2.0  # step of such a logarithm
-_FLAT = 1e-10  # slope that leads nowhere
+_LOST = 1e4  # times the rounding error of the largest distance: what is nearer has lost too many digits
 
 
 def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
@@ -58,17 +61,15 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
     equally near neighbours than the perplexity gets weights on these alone, and its perplexity is their number.
     """
     rows = points("rows", rows).detach()
-    distances = squared_distances(rows, rows).clamp_min_(0)
-    if not bool(distances.amax() < torch.inf):
-        raise InvalidValueError("rows must be finite and have finite distances, but got some that have not: scale them")
+    distances = _distances(rows)
     if perplexity is None:
-        return distances.neg_().fill_diagonal_(-torch.inf)
+        return distances.neg_()
     if not 1 <= _checks.positive("perplexity", perplexity) <= len(rows) - 1:
         raise InvalidValueError(
             f"perplexity must lie between 1 and the number of possible neighbours, {len(rows) - 1}, "
             f"but got {perplexity}: choose one within that range, or larger batches"
         )
-    return _calibrate(distances.fill_diagonal_(torch.inf), perplexity)
+    return _calibrate(distances, perplexity)
 
 
 def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
@@ -89,6 +90,28 @@ def points(name: str, value: Tensor) -> Tensor:
     return tensor
 
 
+def far_apart(embeddings: Tensor) -> Tensor:
+    """Whether a squared distance may not be finite."""
+    wide = embeddings.detach().to(torch.promote_types(embeddings.dtype, torch.float32))
+    return ~(4 * wide.square().sum()).isfinite()  # no squared distance is larger
+
+
+def _distances(rows: Tensor) -> Tensor:
+    """Squared distances (n, n), inf on the diagonal; in float64 for rows with a neighbour whose digits cancel."""
+    distances = squared_distances(rows, rows).clamp_min_(0)
+    largest = distances.amax()
+    if not bool(largest < torch.inf):
+        raise InvalidValueError("rows must be finite and have finite distances, but got some that have not: scale them")
+    distances.fill_diagonal_(torch.inf)
+    near = distances.amin(1) <= _LOST * torch.finfo(distances.dtype).eps * largest
+    if bool(near.any()):
+        wide = rows.double()
+        wide = wide - wide.mean(0)
+        distances[near] = careful_distances(wide[near], wide).to(distances.dtype)
+        distances.fill_diagonal_(torch.inf)
+    return distances
+
+
 def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
     """Turn distances, inf on the diagonal, into log-weights, in their place."""
     if distances.device.type == "cpu" and kernels.AVAILABLE:
@@ -97,7 +120,7 @@ def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
         calibration.calibrate(distances.numpy(), perplexity)
         return distances
     distances -= distances.amin(1, keepdim=True)
-    typical = distances.nan_to_num(posinf=0).mean(1, keepdim=True)
+    typical = (distances / len(distances)).nan_to_num(posinf=0).sum(1, keepdim=True)
     distances /= torch.where(typical > 0, typical, 1)  # so that the precisions are not far from 1
     found = _precisions(distances.float(), perplexity)
     distances *= -found.to(distances.dtype).exp()[:, None]
@@ -110,22 +133,23 @@ def _precisions(apart: Tensor, perplexity: float) -> Tensor:
     `apart` (n, m) are the distances less the smallest, inf for a row itself.
     """
     tied = (apart == 0).sum(1) >= perplexity  # no precision is large enough
-    at = torch.where(tied, _LARGEST, apart.new_zeros(len(apart)))
-    low, high = torch.full_like(at, -_LARGEST), torch.full_like(at, _LARGEST)
-    distances = apart.nan_to_num(posinf=0)
-    for _ in range(_STEPS):
-        precision = at.exp()
-        weights = (apart * -precision[:, None]).exp_()
+    at = torch.where(tied, LARGEST_PRECISION, apart.new_zeros(len(apart)))
+    low, high = torch.full_like(at, -LARGEST_PRECISION), torch.full_like(at, LARGEST_PRECISION)
+    for _ in range(PRECISION_STEPS):
+        scaled = apart * at.exp()[:, None]
+        weights = (-scaled).exp_()
+        scaled.nan_to_num_(posinf=0)
         total = weights.sum(1)
-        weights *= distances
-        mean = weights.sum(1) / total * precision
-        square = torch.linalg.vecdot(weights, distances) / total * precision.square()
+        weights *= scaled
+        mean = weights.sum(1) / total
+        square = torch.linalg.vecdot(weights, scaled) / total
         excess = total.log() + mean - math.log(perplexity)  # of the entropy, which falls with the precision
-        left = (excess.abs() > _TOLERANCE) & ~tied
+        left = (excess.abs() > ENTROPY_TOLERANCE) & ~tied
         if not bool(left.any()):
             break
         low, high = torch.where(excess > 0, at, low), torch.where(excess > 0, high, at)
-        step = at + (excess / (square - mean.square()).clamp_min(_FLAT)).clamp(-_LONGEST, _LONGEST)
+        slope = (square - mean.square()).clamp_min(ENTROPY_FLAT)
+        step = at + (excess / slope).clamp(-LONGEST_PRECISION_STEP, LONGEST_PRECISION_STEP)
         step = torch.where((step > low) & (step < high), step, (low + high) / 2)
         at = torch.where(left, step, at)
     return at

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.embed.logits import embedding_logits, points
+from khot.embed.logits import embedding_logits, far_apart, points
 from khot.errors import InvalidValueError
 from khot.keys import gumbel_keys, perturbed
 from khot.topk import successive_softmax_at
@@ -83,9 +83,9 @@ def subset_sne_loss(
     ----------
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Section 4.3.
     """
-    points("embeddings", embeddings)
-    _check_pairs(logits, len(embeddings))
+    _check_pairs(logits, embeddings)
     _check_neighbors(k, len(embeddings))
+    _checks.generator(generator)
     _checks.choice("noise", noise, NOISES)
     shape = (_checks.whole_number("samples", samples, least=1), *logits.shape)
     chosen = _drawn(logits.detach(), shape, k, generator, reversed_noise)
@@ -142,8 +142,7 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     ----------
     van der Maaten, "Learning a parametric embedding by preserving local structure", AISTATS 2009.
     """
-    points("embeddings", embeddings)
-    _check_pairs(logits, len(embeddings))
+    _check_pairs(logits, embeddings)
     alpha = _checks.positive("alpha", alpha)
     given = logits.detach().softmax(1)
     pairs = (given + given.T) / (2 * len(given))
@@ -175,12 +174,20 @@ def _of_one_neighbor(keys: Tensor, temperature: float, bias: float, chosen: Tens
 
     Without bias from the logarithms, which do not underflow.
     """
-    likely = (keys / temperature).log_softmax(-1)
+    limits = torch.finfo(keys.dtype)
+    temperature = min(max(temperature, limits.tiny), limits.max)
+    likely = ((keys - keys.detach().amax(-1, keepdim=True)) / temperature).log_softmax(-1)
     likely = likely.gather(-1, chosen if keys.ndim == 3 else chosen.squeeze(-1).T)
     return -(likely if bias == 0 else (likely.exp() + bias).log()).mean()
 
 
-def _check_pairs(logits: Tensor, rows: int) -> None:
+def _check_pairs(logits: Tensor, embeddings: Tensor) -> None:
+    rows = len(points("embeddings", embeddings))
+    if _checks.holds(far_apart(embeddings)):
+        raise InvalidValueError(
+            "embeddings must be finite and have finite distances, but got some that have not: "
+            "scale them, or train with a smaller learning rate"
+        )
     if _checks.logits(logits).shape != (rows, rows):
         raise InvalidValueError(
             f"logits must have one entry for each pair of embeddings, shape {(rows, rows)}, "

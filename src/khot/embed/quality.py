@@ -4,6 +4,7 @@ Of equal distances, the point with the smaller index counts as the nearer. Squar
 relative difference below 1e-12 is taken for a rounding error.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +13,12 @@ import torch
 from torch import Tensor
 
 from khot import _checks
+from khot.distances import careful_distances
 from khot.errors import InvalidValueError
 from khot.estimators import as_array
 
 MEMORY = 2**28  # bytes for a table of distances
 _LOST_BITS = 2**11 - 1  # of 52, at the end of a squared distance: that far it is rounded
-_NOISE = 2.0**-46  # of the squares that a squared distance is made of: what is less is 0
 
 
 def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int = MEMORY) -> float:  # noqa: N803
@@ -163,21 +164,27 @@ def _labels(whose: str, value: Any, rows: int) -> np.ndarray:
 
 def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = False) -> Iterator[Tensor]:
     """Squared distances of some queries at a time; those of a point to itself are infinite."""
-    if not bool((references == references.round()).all()):
-        # Near the origin the squares cancel less. Whole numbers are exact where they are.
-        same, centre = queries is references, references.mean(0)
-        references = references - centre
-        queries = references if same else queries - centre
-    own, size = references.square().sum(1), max(1, memory // (40 * len(references)))
+    queries, references = _near_origin(queries, references)
+    size = max(1, memory // (40 * len(references)))
     for start in range(0, len(queries), size):
-        some = queries[start : start + size]
-        squares = own + some.square().sum(1, keepdim=True)
-        table = torch.addmm(squares, some, references.T, alpha=-2)
-        table.masked_fill_(table < _NOISE * squares, 0)
+        table = careful_distances(queries[start : start + size], references)
         table = ((table.view(torch.int64) + (_LOST_BITS + 1) // 2) & ~_LOST_BITS).view(torch.float64)
         if itself:
             table.diagonal(start).fill_(torch.inf)
         yield table
+
+
+def _near_origin(queries: Tensor, references: Tensor) -> list[Tensor]:
+    """The same points in other units, near the origin: there squares cancel less, and none of them overflows.
+
+    Whole numbers become whole multiples of a power of two, whose squares are exact too.
+    """
+    largest = max(float(points.abs().amax()) for points in (queries, references))
+    unit = 2.0 ** -min(max(math.frexp(largest)[1], -1000), 1000)
+    centre = (references * unit).mean(0)
+    if bool((references == references.round()).all()):
+        centre = (centre / unit).round() * unit
+    return [points * unit - centre for points in (queries, references)]
 
 
 def _nearest(table: Tensor, k: int) -> Tensor:

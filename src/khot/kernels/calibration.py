@@ -10,14 +10,16 @@ import numpy as np
 
 from khot.kernels import pool
 from khot.kernels.compiled import makes_arrays, reorder, shared
+from khot.kernels.constants import (
+    ENTROPY_FLAT,
+    ENTROPY_TOLERANCE,
+    LARGEST_PRECISION,
+    LONGEST_PRECISION_STEP,
+    PRECISION_STEPS,
+)
 from khot.kernels.elementary import exp32
 
 _ROWS = 64  # that start from each other; a constant, so that the number of threads makes no difference
-_STEPS = 100  # of the search, far more than it takes
-_TOLERANCE = 1e-5  # of the logarithm of the perplexity
-_LARGEST = 50.0  # logarithm of a precision
-_LONGEST = 2.0  # step of such a logarithm
-_FLAT = 1e-10  # slope that leads nowhere
 _FAR = 1e30  # in place of infinity, whose product with a weight of 0 would be NaN
 
 
@@ -47,12 +49,12 @@ def _ties(apart):
 @makes_arrays
 def _scale(row, apart):
     """Fill in the distances less the smallest, in units of their mean; returns both."""
-    least, total = math.inf, 0.0
+    least, unit, share = math.inf, 0.0, 1.0 / row.shape[0]
     for j in range(row.shape[0]):
         least = min(least, row[j])
     for j in range(row.shape[0]):
-        total += row[j] - least if row[j] < math.inf else 0.0
-    unit = total / row.shape[0] if total > 0.0 else 1.0
+        unit += (row[j] - least) * share if row[j] < math.inf else 0.0
+    unit = unit if unit > 0.0 else 1.0
     for j in range(row.shape[0]):
         apart[j] = min((row[j] - least) / unit, _FAR)
     return least, unit
@@ -62,22 +64,22 @@ def _scale(row, apart):
 def _search(apart, at, perplexity):
     """Logarithm of the precision, sought from `at`."""
     if _ties(apart) >= perplexity:  # no precision is large enough
-        return _LARGEST
-    low, high, aim = -_LARGEST, _LARGEST, math.log(perplexity)
-    at = min(at, _LARGEST / 2)
-    for _ in range(_STEPS):
+        return LARGEST_PRECISION
+    low, high, aim = -LARGEST_PRECISION, LARGEST_PRECISION, math.log(perplexity)
+    at = min(at, LARGEST_PRECISION / 2)
+    for _ in range(PRECISION_STEPS):
         precision = math.exp(at)
         total, mean, square = _sums(apart, precision)
         mean *= precision / total
         slope = square * precision * precision / total - mean * mean
         excess = math.log(total) + mean - aim  # of the entropy, which falls with the precision
-        if abs(excess) <= _TOLERANCE:
+        if abs(excess) <= ENTROPY_TOLERANCE:
             break
         if excess > 0.0:
             low = at
         else:
             high = at
-        step = at + min(max(excess / max(slope, _FLAT), -_LONGEST), _LONGEST)
+        step = at + min(max(excess / max(slope, ENTROPY_FLAT), -LONGEST_PRECISION_STEP), LONGEST_PRECISION_STEP)
         at = step if low < step < high else (low + high) / 2
     return at
 
@@ -92,9 +94,9 @@ def _blocks(first, last, distances, perplexity):
             row = distances[i]
             least, unit = _scale(row, apart)
             at = _search(apart, at, perplexity)
-            precision = math.exp(at) / unit
+            precision = math.exp(at)
             for j in range(row.shape[0]):
-                row[j] = (least - row[j]) * precision
+                row[j] = (least - row[j]) / unit * precision
     return 0
 
 
