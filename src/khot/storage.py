@@ -89,6 +89,12 @@ def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
         raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
 
 
+def discard(folder: Path, beside: Collection[str]) -> None:
+    """Remove what was written beside the model before."""
+    for name in beside:
+        (folder / name).unlink(missing_ok=True)
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

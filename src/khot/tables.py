@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from khot._files import new_file, write_text
 from khot.errors import DataFileError
 
 _LONGEST = 2**31 - 1  # characters of a cell
@@ -121,11 +122,12 @@ def _by_name(path: Path, names: list[str], columns: list[str], label: str | None
 
 
 class Table(NamedTuple):
-    """Rows of numbers, their labels and the names of their columns, if there are any."""
+    """Rows of numbers, their labels, the names of their columns and of that of the labels, if there are any."""
 
     rows: np.ndarray
     labels: np.ndarray | None = None
     names: list[str] | None = None
+    label: str | None = None
 
 
 def read_matrix(
@@ -183,7 +185,7 @@ def read_named(
 def read_labelled(path: Path, labels: str | None, ignored: Collection[str] = ()) -> Table:
     """Rows of numbers with labels from a file of their own, or the column of that name; without, those of an NPZ."""
     if labels is None or not Path(labels).is_file():
-        return read_matrix(path, labels, ignored)
+        return read_matrix(path, labels, ignored)._replace(label=labels)
     table = read_matrix(path, None, ignored)
     return table._replace(labels=read_labels(Path(labels), len(table.rows)))
 
@@ -219,7 +221,7 @@ def _labels_in(path: Path, rows: int) -> np.ndarray:
 
 def write_layout(path: Path, layout: Layout) -> None:
     """Keep a layout as JSON."""
-    path.write_text(json.dumps(asdict(layout), indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(asdict(layout), indent=1) + "\n")
 
 
 def read_layout(path: Path) -> Layout | None:
@@ -238,7 +240,7 @@ def read_layout(path: Path) -> Layout | None:
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with new_file(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(header)
         table.writerows(rows)
@@ -250,7 +252,8 @@ def write_points(path: Path, points: np.ndarray, names: Sequence[str]) -> None:
     if kind not in (".npy", ".csv"):
         raise DataFileError(f"{path} must end in .npy or .csv: these are what points are written to")
     if kind == ".npy":
-        np.save(path, points)
+        with new_file(path) as part:
+            np.save(part, points)
     else:
         write_csv(path, names, points.tolist())
 

@@ -122,8 +122,12 @@ def test_labels_in_a_file_of_their_own(kind, tmp_path):
 
 def test_other_dimensions_and_methods(tmp_path, capsys):
     write(tmp_path / "rows.csv", clouds()[0])
+    run("fit", tmp_path / "rows.csv", *FIT, "--scale", "columns", "-o", tmp_path / "map")
+    assert load(tmp_path / "map").scale == "columns"
+    assert "map.png" in capsys.readouterr().out
     run("fit", tmp_path / "rows.csv", *FIT, "-d", 3, "--method", "tsne", "-o", tmp_path / "map")
     assert "map.png" not in capsys.readouterr().out
+    assert not (tmp_path / "map" / "map.png").exists()
     assert np.load(tmp_path / "map" / "points.npy").shape == (90, 3)
     assert isinstance(load(tmp_path / "map"), ParametricTSNE)
 

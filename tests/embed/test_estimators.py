@@ -103,6 +103,14 @@ def test_units_do_not_matter(kind):
     assert np.allclose(plain, moved, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", BOTH)
+def test_units_of_columns_do_not_matter(kind):
+    X = clouds()[0].astype(np.float64)  # noqa: N806
+    units = 10.0 ** np.arange(-3, X.shape[1] - 3)
+    plain, moved = (quick(kind, scale="columns", max_epochs=3).fit(rows).transform(rows) for rows in (X, X * units + 5))
+    assert np.allclose(plain, moved, atol=1e-4)
+
+
 def test_raw_rows_enter_as_they_are():
     X, _ = clouds()  # noqa: N806
     model = quick(scale="raw").fit(X)
@@ -158,7 +166,7 @@ def test_pretraining_restores_the_rows(tmp_path):
     torch.manual_seed(0)
     rows, module = torch.randn(200, 10) * torch.tensor([4.0] + [0.5] * 9), SigmoidNet(10, (32, 24), 1)
     before = [layer.weight.clone() for layer in module if isinstance(layer, nn.Linear)]
-    pretrain(module, rows.numpy(), Shift(np.zeros(10), 1.0), 8, 10, 0, tmp_path)
+    pretrain(module, rows.numpy(), Shift(np.zeros(10), np.ones(())), 8, 10, 0, tmp_path)
     after = [layer.weight for layer in module if isinstance(layer, nn.Linear)]
     assert not any(torch.equal(old, new) for old, new in zip(before, after, strict=True))
     for layer in (1, 2, 3):
@@ -224,7 +232,7 @@ class Wrapped(nn.Module):
         ({"encoder": Wrapped(), "pretrain": True}, X, "nn.Sequential, but encoder is a Wrapped"),
         ({"encoder": "huge"}, X, "one of small, large"),
         ({"encoder": 3}, X, "one of small, large or a torch.nn.Module"),
-        ({"scale": "log"}, X, "one of auto, raw"),
+        ({"scale": "log"}, X, "one of auto, columns, raw"),
         ({"perplexity": 30}, X, "between 1 and 29, one less than the rows of a batch, but got 30"),
         ({"perplexity": 5}, X[:5], "between 1 and 4"),
         ({"batch_size": 1}, X, "at least 2"),

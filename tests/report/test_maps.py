@@ -20,6 +20,12 @@ def content(path) -> dict:
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
+def _inked(path) -> np.ndarray:
+    """Lines of a picture, below its title, with something in its left half."""
+    picture = imread(path)[100:, :630, :3]
+    return np.flatnonzero((picture < 0.98).any((1, 2)))
+
+
 def test_the_page_holds_the_points(tmp_path):
     scatter_page(tmp_path / "map.html", POINTS, LABELS, "<Title> & more")
     data = content(tmp_path / "map.html")
@@ -61,6 +67,34 @@ def test_labels_that_are_no_formulas_or_missing(tmp_path):
     scatter_picture(tmp_path / "map.png", POINTS, labels, "what costs $5_$")
     scatter_page(tmp_path / "map.html", POINTS, labels, "what costs $5_$")
     assert content(tmp_path / "map.html")["classes"] == ["", "3", "b$_$"]
+
+
+def test_numbers_have_a_scale_of_colours(tmp_path):
+    values = np.sort(np.random.default_rng(0).exponential(size=500))
+    for labels in (values, values.astype(str), np.round(1000 * values).astype(int)):
+        scatter_page(tmp_path / "map.html", POINTS, labels, "map")
+        data = content(tmp_path / "map.html")
+        numbers = np.frombuffer(base64.b64decode(data["labels"]), "<u4")
+        assert (np.diff(numbers.astype(int)) >= 0).all()
+        assert len(data["classes"]) == len({*data["colours"]}) == 10
+        assert np.bincount(numbers).min() >= 40
+        assert np.array_equal(np.frombuffer(base64.b64decode(data["values"]), "<f8"), labels.astype(float))
+
+
+def test_numbers_that_are_mostly_the_same(tmp_path):
+    labels = np.maximum(0, np.arange(500) - 440)
+    scatter_page(tmp_path / "map.html", POINTS, labels, "map")
+    data = content(tmp_path / "map.html")
+    assert data["classes"] == ["0 to 9", "9 to 59"]
+    assert np.frombuffer(base64.b64decode(data["labels"]), "<u4").max() < len(data["classes"])
+
+
+def test_a_legend_leaves_room_for_the_points(tmp_path):
+    labels = np.array([f"_a class with a name that is far too long {i % 200}" for i in range(500)])
+    scatter_picture(tmp_path / "many.png", POINTS, labels, "map")
+    scatter_picture(tmp_path / "none.png", POINTS, None, "map")
+    many, none = (np.ptp(_inked(tmp_path / f"{name}.png")) for name in ("many", "none"))
+    assert many > 0.6 * none
 
 
 def test_only_a_plane_is_drawn(tmp_path):

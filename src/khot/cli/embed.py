@@ -21,7 +21,7 @@ def fit(
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     method: Literal["subset", "tsne"] = "subset",
     perplexity: float = 4.0,
-    scale: Literal["auto", "raw"] = "auto",
+    scale: Literal["auto", "columns", "raw"] = "auto",
     encoder: Literal["small", "large"] = "small",
     pretrain: bool = True,
     epochs: WholeNumber = 200,
@@ -54,7 +54,8 @@ def fit(
     perplexity
         In a way the number of neighbours that count.
     scale
-        auto if the units of the rows are no matter, raw to take them as they are, such as pixels between 0 and 1.
+        auto if the units of the rows are no matter, as long as all columns have the same; columns to bring each column
+        to the same spread first; raw to take rows as they are, such as pixels between 0 and 1.
     encoder
         Size of the network.
     pretrain
@@ -84,7 +85,7 @@ def fit(
 
     check_folder(out, KIND, BESIDE)
     check_run(run, out)
-    table, colours, names = read_labelled(rows, labels, ignore)
+    table, colours, names, label = read_labelled(rows, labels, ignore)
     options = {
         "perplexity": perplexity,
         "alpha": TUNED["alpha"],
@@ -104,8 +105,7 @@ def fit(
     }
     model = ParametricTSNE(dimensions, **options) if method == "tsne" else SubsetSNE(dimensions, **TUNED | options)
     model.fit(table).save(out)
-    beside = labels if names and labels and not Path(labels).is_file() else None
-    write_layout(out / BESIDE[0], Layout(names, beside, -1, list(ignore)))
+    write_layout(out / BESIDE[0], Layout(names, label, -1, list(ignore)))
     for path in write_map(out, model.transform(table), colours, f"{rows.name}: {len(table):,} rows"):
         print(f"wrote {path}")
 

@@ -78,6 +78,7 @@ def fit(
     resume
         Go on with the trainings in the folder of --run.
     """
+    from khot._files import write_text
     from khot.explain import SubsetExplainer
     from khot.explain._storage import BESIDE, KIND
     from khot.storage import check_folder
@@ -103,7 +104,7 @@ def fit(
     )
     explainer.fit(predict_proba, data).save(out)
     about = {"model": model, "text": text, "ignore": list(ignore)}
-    (out / BESIDE[0]).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    write_text(out / BESIDE[0], json.dumps(about, indent=1) + "\n")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
 
 

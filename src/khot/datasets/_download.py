@@ -2,12 +2,10 @@
 
 import hashlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
+from khot._files import new_file
 from khot.datasets._sources import Source
 from khot.errors import DownloadError
 
@@ -50,18 +48,6 @@ def _fetch(url: str, place: Path) -> None:
     on_terminal = sys.stderr.isatty()
     fetch = pooch.HTTPDownloader(progressbar=on_terminal, chunk_size=2**16, timeout=_TIMEOUT, headers=as_it_is)
     fetch(url, str(place), None)
-
-
-@contextmanager
-def new_file(place: Path) -> Iterator[Path]:
-    """A path beside `place` to write to; it becomes `place` if all goes well, and else nothing is left of it."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_name(f".{place.name}.{uuid4().hex}.part")
-    try:
-        yield part
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def checksum_problem(place: Path, checksum: str | None) -> str | None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from khot._files import new_file
 from khot.datasets import _sources
 from khot.datasets._archive import members
-from khot.datasets._download import new_file
 from khot.datasets._files import obtain_unpacked, reading, unusable
 from khot.datasets.rows import Dataset, numbered
 

@@ -18,21 +18,21 @@ from khot.estimators import as_array, in_one_line
 _MEMORY = 2**24  # bytes of float64 rows looked at together
 _ROWS = 1024  # embedded together
 _DTYPES = [np.dtype(kind) for kind in "?bBhHiIlLqQefd"]  # that torch takes, too
-SCALES = ("auto", "raw")
+SCALES = ("auto", "columns", "raw")
 
 
 @dataclass(frozen=True)
 class Shift:
-    """Rows minus a mean, divided by one number for all columns: what is near stays near."""
+    """Rows minus a mean, divided by one number for all columns, so that what is near stays near, or by one for each."""
 
     mean: NDArray[np.float64]
-    scale: float
+    scale: NDArray[np.float64]  # shape (d,) or ()
 
     def __call__(self, raw: Tensor) -> Tensor:
         """float32 rows; numbers that float32 cannot tell apart are only rounded when the mean is off."""
         dtype = torch.float32 if raw.dtype == torch.float32 or raw.dtype.itemsize < 4 else torch.float64
-        mean = torch.as_tensor(self.mean, dtype=dtype, device=raw.device)
-        return ((raw.to(dtype) - mean) / self.scale).float()
+        mean, scale = (torch.as_tensor(part, dtype=dtype, device=raw.device) for part in (self.mean, self.scale))
+        return ((raw.to(dtype) - mean) / scale).float()
 
 
 def checked(estimator: Any, X: Any, reset: bool) -> Any:  # noqa: N803
@@ -71,16 +71,17 @@ def dense(X: Any) -> np.ndarray:  # noqa: N803
 
 
 def learn_shift(X: Any, scale: str) -> Shift:  # noqa: N803
-    """The mean and the root mean square distance from it in a column, or with "raw" nothing of it."""
+    """The mean and the root mean square distance from it in all columns or in each, or with "raw" nothing of it."""
     n, d = X.shape
     if scale == "raw":
-        return Shift(np.zeros(d), 1.0)
+        return Shift(np.zeros(d), np.ones(()))
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.asarray(sum(piece.sum(0, dtype=np.float64) for piece in pieces(X)) / n)
-        square = float(sum(np.square(piece - mean).sum() for piece in pieces(X))) / (n * d)
-    if not np.isfinite(square):
+        squares = np.asarray(sum(np.square(piece - mean).sum(0) for piece in pieces(X)) / n)
+        squares = squares.mean() if scale == "auto" else squares
+    if not np.isfinite(squares).all():
         raise InvalidValueError(f"X must have values whose squares do not overflow, but got {abs(X).max()}: scale it")
-    return Shift(mean, float(np.sqrt(square)) or 1.0)
+    return Shift(mean, np.where(squares > 0, np.sqrt(squares), 1.0))
 
 
 def embed(module: nn.Module, X: Any, shift: Shift, device: torch.device) -> NDArray[np.float32]:  # noqa: N803

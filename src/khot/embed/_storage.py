@@ -10,7 +10,7 @@ from khot.embed._rows import Shift
 from khot.embed.encoders import build
 from khot.errors import ModelFileError
 from khot.estimators import find_device
-from khot.storage import read_model, read_numbers, write_model
+from khot.storage import discard, read_model, read_numbers, write_model
 
 KIND = "embedding"
 BESIDE = ("table.json", "points.npy", "map.png", "map.html")  # that the command line writes into the same folder
@@ -22,9 +22,10 @@ def write(folder: Path, model: Any) -> None:
     numbers |= {"features": model.n_features_in_, "components": int(model._n_features_out)}
     tensors = {
         "mean": torch.from_numpy(model.shift_.mean),
-        "scale": torch.tensor(model.shift_.scale, dtype=torch.float64),
+        "scale": torch.from_numpy(model.shift_.scale),
     }
     write_model(folder, KIND, model, numbers, tensors, BESIDE)
+    discard(folder, BESIDE)
 
 
 def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
@@ -35,7 +36,7 @@ def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
 
     def restore(numbers: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
         model.n_features_in_, model._n_features_out = numbers["features"], numbers["components"]
-        model.shift_ = Shift(tensors["mean"].numpy(), tensors["scale"].item())
+        model.shift_ = Shift(tensors["mean"].numpy(), tensors["scale"].numpy())
 
     def make(name: str) -> nn.Module:
         return build(name, model.n_features_in_, model._n_features_out)

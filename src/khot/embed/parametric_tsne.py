@@ -25,9 +25,10 @@ class ParametricTSNE(Embedding):
         In a way the number of neighbours that count; at most the rows of a batch less one.
     alpha : float or "auto"
         Degrees of freedom of the Student-t distribution; "auto" is ``n_components - 1``, but at least 1.
-    scale : {"auto", "raw"}
+    scale : {"auto", "columns", "raw"}
         "auto": rows enter the encoder minus their mean, divided by their spread, one number for all columns; "raw": as
-        they are, which suits pixels between 0 and 1. Which rows are neighbours does not depend on it.
+        they are, which suits pixels between 0 and 1. Which rows are neighbours does not depend on that. "columns":
+        each column is divided by its own spread, which suits columns of different units.
     encoder, pretrain, pretrain_epochs, dropout
         As in `SubsetSNE`.
     batch_size, max_epochs, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume

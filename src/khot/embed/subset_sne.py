@@ -44,15 +44,16 @@ class SubsetSNE(Embedding):
     temperature : float or callable
         Of the relaxation: a number, or a schedule such as those of `khot.schedules`, of the training step. Under a
         schedule, epochs are compared by the loss of one batch at the last temperature, with the same noise.
-    scale : {"auto", "raw"}
+    scale : {"auto", "columns", "raw"}
         How far is far in the input space. "auto": each row of a batch counts distances in units of its own, such that
         its neighbour has the given perplexity; and rows enter the encoder minus their mean, divided by their spread,
-        one number for all columns. The units of X do not matter then. "raw", the paper's: squared distances are taken
-        as they are, which suits rows whose nearest neighbours are at a squared distance of a few units, such as pixels
-        between 0 and 1; with larger ones every row only knows its nearest neighbour, with smaller ones all rows are
-        neighbours alike.
+        one number for all columns. The units of X do not matter then, if all columns have the same. "columns": the
+        same, but each column is first divided by its own spread, which suits columns of different units. "raw", the
+        paper's: squared distances are taken as they are, which suits rows whose nearest neighbours are at a squared
+        distance of a few units, such as pixels between 0 and 1; with larger ones every row only knows its nearest
+        neighbour, with smaller ones all rows are neighbours alike.
     perplexity : float
-        With scale="auto", in a way the number of neighbours that count.
+        Unless scale="raw", in a way the number of neighbours that count.
     alpha : float or "auto", optional
         Degrees of freedom of the Student-t density that measures the embedding, as in `ParametricTSNE`; by default
         squared distances do, the paper's choice.
@@ -179,7 +180,7 @@ class SubsetSNE(Embedding):
                 f"n_neighbors must be at most {batch - 1}, one less than the rows of a batch, "
                 f"but got {self.n_neighbors}: choose fewer neighbours, or larger batches"
             )
-        if self.scale == "auto":
+        if self.scale != "raw":
             check_perplexity(self.perplexity, batch)
         if _checks.not_negative("bias", self.bias) == 0 and self.n_neighbors > 1:
             raise InvalidValueError(
@@ -191,6 +192,6 @@ class SubsetSNE(Embedding):
         _checks.whole_number("samples", self.samples, least=1)
 
     def _objective(self) -> SubsetObjective:
-        perplexity = self.perplexity if self.scale == "auto" else None
+        perplexity = None if self.scale == "raw" else self.perplexity
         alpha = None if self.alpha is None else degrees(self.alpha, self.n_components)
         return SubsetObjective(self.n_neighbors, perplexity, alpha, self.bias, self.noise, self.samples)

@@ -9,7 +9,7 @@ from torch import nn
 
 from khot.errors import InvalidTypeError, ModelFileError
 from khot.explain import maskers
-from khot.storage import load_weights, read_parts, reading, weights_of, write_parts
+from khot.storage import discard, load_weights, read_parts, reading, weights_of, write_parts
 
 KIND = "explainer"
 BESIDE = ("black_box.json",)  # that the command line writes into the same folder
@@ -30,6 +30,7 @@ def write(folder: Path, explainer: Any) -> None:
     module = explainer.module_
     tensors = weights_of(module.selector, _SELECTOR) | weights_of(module.predictor, _PREDICTOR)
     write_parts(folder, KIND, numbers, tensors, BESIDE)
+    discard(folder, BESIDE)
 
 
 def read(folder: Path, make: Any, masker: Any, selector: nn.Module | None, predictor: nn.Module | None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from khot._files import new_file
 from khot.errors import BlackBoxError, RunFolderError
 from khot.explain.maskers.items import take
 
@@ -81,10 +82,8 @@ def _must_be_the_same(now: NDArray[np.float32], before: NDArray[np.float32], pat
 
 
 def _keep(path: Path, values: NDArray[np.float32]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.stem}.draft.npy")
-    np.save(draft, values)
-    draft.replace(path)
+    with new_file(path) as part:
+        np.save(part, values)
 
 
 def _checked(answer: Any, rows: int, classes: int | None, where: str) -> NDArray[np.float32]:

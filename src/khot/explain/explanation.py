@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from khot import _checks
+from khot._files import write_text
 from khot.errors import InvalidValueError, NotAvailableError
 from khot.explain.maskers import Masker
 from khot.explain.maskers.items import take
@@ -113,7 +114,7 @@ class Explanation:
                     row[name] = output
         text = json.dumps(rows, indent=1, ensure_ascii=False)
         if path is not None:
-            Path(path).write_text(text + "\n", encoding="utf-8")
+            write_text(Path(path), text + "\n")
         return text
 
     def to_html(self, path: Path | str, title: str = "Explanation") -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from khot._files import write_text
 from khot.report.page import render
 
 STYLE = (
@@ -53,7 +54,7 @@ def _marked(row: Marked) -> str:
 def write_explanations(path: Path, title: str, rows: Sequence[str], introduction: str = "") -> None:
     """Write a page of rows that are HTML already."""
     page = render("explanations.html", title=title, introduction=introduction, style=STYLE, rows=rows)
-    path.write_text(page, encoding="utf-8", errors="replace")
+    write_text(path, page)
 
 
 def picture(pixels: NDArray[np.uint8]) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from khot._files import write_text
+
 
 @dataclass(frozen=True)
 class Section:
@@ -19,7 +21,7 @@ class Section:
 
 def write_page(path: Path, title: str, introduction: str, sections: Sequence[Section]) -> None:
     """Write a page, with its pictures inside."""
-    path.write_text(render("page.html", title=title, introduction=introduction, sections=sections), encoding="utf-8")
+    write_text(path, render("page.html", title=title, introduction=introduction, sections=sections))
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,0 +1,40 @@
+"""Files that are there whole or not at all."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from khot._files import new_file, write_text
+
+
+def write_half(path: Path) -> None:
+    with new_file(path) as part:
+        part.write_text("half")
+        raise KeyboardInterrupt
+
+
+def test_what_fails_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "new" / "page.html"
+    write_text(path, "before")
+    with pytest.raises(KeyboardInterrupt):
+        write_half(path)
+    assert path.read_text() == "before"
+    assert [other.name for other in path.parent.iterdir()] == ["page.html"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_text(tmp_path / "link", "text")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "text"
+
+
+def test_a_device_is_not_replaced():
+    write_text(Path(os.devnull), "text")
+    assert not Path(os.devnull).is_file()
+
+
+def test_text_that_is_no_unicode(tmp_path):
+    write_text(tmp_path / "text", "a\ud800b\r\n")
+    assert (tmp_path / "text").read_bytes() == b"a?b\r\n"
