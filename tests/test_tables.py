@@ -76,7 +76,7 @@ def test_a_column_that_is_needed(tmp_path):
         ("a,b,y\n1,,x", "got '' in row 1 below the names, column 'b': fill in missing numbers"),
         ("a,b,y\n1,2,x\n1,NaN,x", "got 'NaN' in row 2 below the names, column 'b': fill in missing numbers"),
         ("1,2,x\nNA,3,x", "got 'NA' in row 2, column 1: fill in missing numbers"),
-        ("a,b,y\n1,u,x", "got 'u' in row 1 below the names, column 'b': encode or leave out"),
+        ("a,b,y\n1,u,x", "got 'u' in row 1 below the names, column 'b': leave out such columns"),
         (",b,y\n1,2,x", "a column without a name, number 1: name it, or leave it out"),
         ("a,b,y\n1,2,x\n1,2, ", "no label in row 2: fill it in"),
     ],

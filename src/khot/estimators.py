@@ -68,6 +68,8 @@ def equal_shares(size: int, processes: int) -> int:
 @contextmanager
 def fitting(estimator: Any) -> Iterator[Path]:
     """The folder of a training, which goes afterwards if none was named; what fails leaves the estimator as it was."""
+    if estimator.folder is not None and not isinstance(estimator.folder, str | Path):
+        raise InvalidTypeError(f"folder must be a path, but got {estimator.folder!r}: name a folder for the training")
     before = dict(vars(estimator))
     try:
         if estimator.folder is not None:

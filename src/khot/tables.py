@@ -172,14 +172,19 @@ def read_texts(path: Path, column: str) -> list[str]:
 
 
 def read_named(
-    path: Path, ignored: Collection[str] = (), needed: bool = False, known: Collection[str] = ()
+    path: Path,
+    ignored: Collection[str] = (),
+    needed: bool = False,
+    known: Collection[str] = (),
+    hint: str = "or encode them as numbers",
 ) -> tuple[np.ndarray, list[str] | None]:
     """Rows of numbers of a CSV file without the `ignored` columns, which may be `needed`, and the others' names.
 
-    A first line with all of the `known` names has names.
+    A first line with all of the `known` names has names. `hint` says what else can be done with words than to leave
+    them out.
     """
     names, lines = _without(path, *_lines(path, known=known), ignored, needed)
-    return _numbers(path, lines, names), names
+    return _numbers(path, lines, names, "all columns", hint), names
 
 
 def read_labelled(path: Path, labels: str | None, ignored: Collection[str] = ()) -> Table:
@@ -387,7 +392,13 @@ def _without(
     return [names[place] for place in kept], [[line[place] for place in kept] for line in lines]
 
 
-def _numbers(path: Path, lines: list[list[str]], names: list[str] | None) -> np.ndarray:
+def _numbers(
+    path: Path,
+    lines: list[list[str]],
+    names: list[str] | None,
+    where: str = "all columns but the label",
+    hint: str = "or encode them as numbers",
+) -> np.ndarray:
     try:
         numbers = np.array(lines, dtype=np.float64)
         if np.isfinite(numbers).all():
@@ -398,12 +409,10 @@ def _numbers(path: Path, lines: list[list[str]], names: list[str] | None) -> np.
     row, column = next(place for place in places if not _is_finite(lines[place[0]][place[1]]))
     cell = lines[row][column]
     empty = cell.strip().lower() in _EMPTY
-    hint = "fill in missing numbers, or leave out the row" if empty else "encode or leave out such columns"
-    where = f"column {column + 1 if names is None else repr(names[column])}"
-    raise DataFileError(
-        f"{path} must have finite numbers in all columns but the label, "
-        f"but got {cell!r} in row {row + 1}{' below the names' if names else ''}, {where}: {hint}"
-    )
+    hint = "fill in missing numbers, or leave out the row" if empty else f"leave out such columns (--ignore), {hint}"
+    place = f"row {row + 1}{' below the names' if names else ''}"
+    place += f", column {column + 1 if names is None else repr(names[column])}"
+    raise DataFileError(f"{path} must have finite numbers in {where}, but got {cell!r} in {place}: {hint}")
 
 
 def _labels(cells: list[str]) -> np.ndarray:

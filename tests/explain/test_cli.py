@@ -145,7 +145,7 @@ def test_an_explainer_that_was_saved_from_python(folder: Path, capsys: pytest.Ca
         ("apply why reviews.csv --json nowhere/a.json", "--json must be a file that can be written, but got nowhere"),
         ("apply why reviews.csv --html .", "--html must be a file that can be written, but got ."),
         ("fit reviews.csv --text words --model judge:of_texts -k 2 -o why", "no column 'words'"),
-        ("fit reviews.csv --model judge:of_texts -k 2 -o why", "must have finite numbers in all columns"),
+        ("fit reviews.csv --model judge:of_texts -k 2 -o why", "or name the column of texts (--text)"),
         ("fit reviews.csv --text review --model judge:of_texts -k 2 -o judge.py", "is a file"),
         ("apply nowhere reviews.csv", "not the folder of an explainer"),
     ],

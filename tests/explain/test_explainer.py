@@ -286,7 +286,7 @@ def test_names_of_classes(tmp_path):
             "yes:",
         }
     with pytest.raises(KhotError, match="must name the 2 classes"):
-        quick(class_names="abc").fit(from_last_column, X)
+        quick(class_names=[*"abc"]).fit(from_last_column, X)
 
 
 def test_half_precision_is_precise_enough():
@@ -335,6 +335,14 @@ def test_a_tensor_is_an_output_and_one_class_is_enough():
         (lambda: quick(masker=3), "an object with the methods fit, encode, mask, pieces"),
         (lambda: quick(masker=Words), "an object with the methods"),
         (lambda: quick(selector=3), "selector must be a torch.nn.Module"),
+        (
+            lambda: quick(selector=nn.Linear(7, 5)).fit(from_last_column, X),
+            r"selector must take items of",
+        ),
+        (lambda: quick(predictor=nn.Linear(7, 2)).fit(from_last_column, X), "predictor must take items"),
+        (lambda: quick(class_names=3), "class_names must be a sequence of names, but got 3"),
+        (lambda: quick(class_names="ab"), "class_names must be a sequence of names"),
+        (lambda: quick(folder=3).fit(from_last_column, X), "folder must be a path, but got 3"),
         (lambda: quick(epochs=0), "epochs must be at least 1"),
         (lambda: quick(search_epochs=0), "epochs must be at least 1"),
         (lambda: quick(batch_size="a"), "batch_size must be an int"),
@@ -357,3 +365,10 @@ def test_a_tensor_is_an_output_and_one_class_is_enough():
 def test_bad_input(call, message):
     with pytest.raises(KhotError, match=message):
         call()
+
+
+def test_verbose_tells_the_losses(capsys):
+    quick(epochs=2, verbose=True).fit(from_last_column, X)
+    told = capsys.readouterr().out
+    assert told.startswith("temperature ")
+    assert "epoch 2 of 2" in told

@@ -158,6 +158,16 @@ def test_gradients_of_a_frozen_model_and_of_whole_numbers():
         fidelity.gradient_norms(model, torch.tensor([[1, 2]]))
 
 
+def test_bad_choices():
+    present = np.ones((2, 3), dtype=bool)
+    with pytest.raises(InvalidValueError, match="seed must be at least 0"):
+        fidelity.random_items(present, 1, seed=-1)
+    with pytest.raises(InvalidValueError, match=r"same shape \(rows, items\), but got \(3,\) and \(2, 3\)"):
+        fidelity.largest_items(np.zeros(3), present, 1)
+    with pytest.raises(InvalidValueError, match=r"chosen must have shape \(4, items\), but got \(2, 3\)"):
+        fidelity.post_hoc_accuracy_of(lambda rows: rows, Columns(), np.zeros((4, 3)), present)
+
+
 def test_the_largest_items_are_present_ones():
     scores = np.array([[-np.inf, -np.inf, np.nan], [0, 5, 3]])
     present = np.array([[False, True, True], [True, True, False]])

@@ -101,6 +101,7 @@ def fit(
         random_state=seed,
         folder=run,
         resume=resume,
+        verbose=True,
     )
     explainer.fit(predict_proba, data).save(out)
     about = {"model": model, "text": text, "ignore": list(ignore)}
@@ -229,7 +230,8 @@ def _read(rows: Path, text: str | None, ignore: Any, columns: list[str] | None =
 
     if text is not None:
         return read_texts(rows, text), None
-    numbers, names = read_named(rows, ignore, needed=columns is None)
+    hint = "or name the column of texts (--text)"
+    numbers, names = read_named(rows, ignore, needed=columns is None, hint=hint)
     if columns and names and names != columns:
         raise DataFileError(
             f"{rows} must have the columns of the training, {', '.join(columns)}, but has {', '.join(names)}: "

@@ -47,7 +47,7 @@ def checked(estimator: Any, X: Any, reset: bool) -> Any:  # noqa: N803
             ensure_all_finite=False,  # pyright: ignore[reportArgumentType]
             ensure_min_samples=2 if reset else 1,
         )
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise InvalidValueError(in_one_line(error)) from error
     if X.dtype not in _DTYPES:
         X = X.astype(np.float64)  # noqa: N806

@@ -43,7 +43,8 @@ def build(encoder: Any, inputs: int, outputs: int) -> nn.Module:
 
 def check_output(module: nn.Module, inputs: int, outputs: int) -> None:
     """Refuse a module that does not make (b, outputs) of (b, inputs)."""
-    shape = tuple(output(module, inputs).shape)
+    made: object = output(module, inputs)
+    shape = tuple(made.shape) if isinstance(made, Tensor) else f"a {type(made).__name__}"
     if shape != (2, outputs):
         raise InvalidValueError(
             f"the encoder must make (rows, n_components) = (2, {outputs}) of two rows, but made {shape}: "
@@ -59,9 +60,10 @@ def output(module: nn.Module, inputs: int) -> Tensor:
     with torch.no_grad():
         try:
             made = module(torch.zeros(2, inputs, device=None if parameter is None else parameter.device))
-        except RuntimeError as error:
+        except Exception as error:
             raise InvalidValueError(
-                f"the encoder must take rows of {inputs} features, but failed with ({error}): change its first layer"
+                f"the encoder must take rows of {inputs} features, but failed with ({type(error).__name__}: {error}): "
+                "change its first layer"
             ) from error
     module.train(training)
     return made

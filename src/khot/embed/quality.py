@@ -145,7 +145,13 @@ def knn_error(
 
 def _points(name: str, value: Any) -> Tensor:
     value = as_array(value)
-    array = np.array(value.toarray() if hasattr(value, "toarray") else value, dtype=np.float64)
+    try:
+        array = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+        if array.dtype.kind == "c":
+            raise TypeError("it has complex ones")
+        array = array.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise InvalidValueError(f"{name} must have numbers in rows of the same length ({error}): encode it") from error
     if array.ndim != 2 or 0 in array.shape:
         raise InvalidValueError(f"{name} must have shape (rows, columns), but got {array.shape}: reshape it")
     if not np.isfinite(array).all():

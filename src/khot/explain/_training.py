@@ -100,15 +100,26 @@ def check_selector(module: Explainer, codes: Tensor, present: Tensor) -> None:
     """Refuse a selector whose outputs do not fit the items."""
     module.eval()
     with torch.no_grad():
-        _must_have_shape("selector", module.selector(codes[:2]), present[:2].shape, "a logit for each item")
+        logits = _called("selector", lambda: module.selector(codes[:2]), codes)
+        _must_have_shape("selector", logits, present[:2].shape, "a logit for each item")
 
 
 def check_predictor(module: Explainer, codes: Tensor, present: Tensor, classes: int) -> None:
     """Refuse a predictor whose outputs do not fit the classes."""
     module.eval()
     with torch.no_grad():
-        logits = module.predictor(codes[:2], present[:2].float())
+        logits = _called("predictor", lambda: module.predictor(codes[:2], present[:2].float()), codes)
         _must_have_shape("predictor", logits, (2, classes), "a logit for each class of the black box")
+
+
+def _called(name: str, call: Callable[[], Any], codes: Tensor) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        raise InvalidValueError(
+            f"{name} must take items of shape (rows, {', '.join(map(str, codes.shape[1:]))}), "
+            f"but failed with ({type(error).__name__}: {error}): change its first layer"
+        ) from error
 
 
 def _must_have_shape(name: str, got: Any, shape: Sequence[int], what: str) -> None:

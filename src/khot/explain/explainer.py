@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import DivergedError, InvalidValueError
+from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
 from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
 from khot.explain._inputs import check_unused, count, digest, encoded, find_masker, function, network
@@ -70,6 +70,8 @@ class SubsetExplainer:
         they leave nothing behind.
     resume : bool
         Go on with the trainings in `folder`.
+    verbose : bool
+        Print the losses of every epoch.
 
     Attributes
     ----------
@@ -130,6 +132,7 @@ class SubsetExplainer:
         random_state: int = 0,
         folder: Path | str | None = None,
         resume: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.k = _checks.whole_number("k", k, least=1)
         self.masker = find_masker(masker)
@@ -146,14 +149,14 @@ class SubsetExplainer:
             )
         self.validation_share = validation_share
         self.model_batch_size = _checks.whole_number("model_batch_size", model_batch_size, least=1)
-        self.class_names = None if class_names is None else [str(name) for name in class_names]
+        self.class_names = None if class_names is None else _names(class_names)
         self.device = device
         self.random_state = _checks.whole_number("random_state", random_state, least=0)
         if random_state >= 2**32:
             raise InvalidValueError(
                 f"random_state must be at most 2^32 - 1, but got {random_state}: pass a smaller one"
             )
-        self.folder, self.resume = folder, resume
+        self.folder, self.resume, self.verbose = folder, resume, verbose
         check_resume(self)
         find_device(device)
         for passes in (epochs, search_epochs):
@@ -344,8 +347,10 @@ class SubsetExplainer:
         settings = self._settings(temperature, epochs, min(self.batch_size, len(kept["codes"])))
         loss = _training.ExplainLoss(self.k, find_sampler(self.sampler, self.relaxation))
         validate = _training.Validation(held_out, self.k)
-        options = {"folder": folder, "resume": self.resume, "accelerator": self.device}
-        return fit(module, loss, kept, settings, validate=validate, **options)
+        options: dict[str, Any] = {"folder": folder, "resume": self.resume, "accelerator": self.device}
+        if self.verbose:
+            print(f"temperature {temperature:g}:")
+        return fit(module, loss, kept, settings, validate=validate, verbose=bool(self.verbose), **options)
 
     def _settings(self, temperature: float, epochs: int, batch_size: int) -> Settings:
         return Settings(
@@ -366,3 +371,9 @@ class SubsetExplainer:
             selector = self.masker_.selector() if self.selector is None else copy.deepcopy(self.selector)
             predictor = self.masker_.predictor(classes) if self.predictor is None else copy.deepcopy(self.predictor)
             return _training.Explainer(selector, predictor)
+
+
+def _names(value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidTypeError(f"class_names must be a sequence of names, but got {value!r}: pass a list")
+    return [str(name) for name in value]

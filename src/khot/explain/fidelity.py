@@ -69,6 +69,11 @@ def post_hoc_accuracy_of(
 
     `random_items` chooses at random, `largest_items` by scores such as those of `gradient_norms`.
     """
+    chosen = np.asarray(chosen)
+    if chosen.ndim != 2 or len(chosen) != len(X):
+        raise InvalidValueError(
+            f"chosen must have shape ({len(X)}, items), but got {chosen.shape}: pass a flag for each item of each row"
+        )
     full, masked = (outputs(predict_proba, rows, batch_size) for rows in (X, masker.mask(X, chosen)))
     return Share.of(full.argmax(1) == masked.argmax(1))
 
@@ -79,6 +84,7 @@ def random_items(present: NDArray[np.bool_], k: int, seed: int = 0) -> NDArray[n
     >>> random_items(np.array([[True, True, False], [True, True, True]]), k=2).sum(1)
     array([2, 2])
     """
+    _checks.whole_number("seed", seed, least=0)
     return largest_items(np.random.RandomState(seed).rand(*present.shape), present, k)
 
 
@@ -89,6 +95,11 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> N
     array([[False, False,  True]])
     """
     _checks.whole_number("k", k, least=1)
+    if scores.shape != present.shape or scores.ndim != 2:
+        raise InvalidValueError(
+            f"scores and present must have the same shape (rows, items), but got {scores.shape} and {present.shape}: "
+            "pass a score for each item"
+        )
     order = np.lexsort((-np.nan_to_num(scores.astype(float), nan=-np.inf), ~present), axis=1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
