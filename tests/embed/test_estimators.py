@@ -13,7 +13,8 @@ from torch import nn
 import khot
 from khot.embed import TUNED, ParametricTSNE, SigmoidNet, SubsetSNE, quality
 from khot.embed._pretraining import pretrain
-from khot.embed._rows import Shift
+from khot.embed._rows import Shift, learn_shift, principal_axes
+from khot.embed._training import Objective
 from khot.errors import DivergedError, KhotError
 from khot.schedules import Exponential
 from khot.training import SGD, Cosine
@@ -46,6 +47,7 @@ def test_learns_to_embed_new_digits(kind, least):
         {"noise": "input", "samples": 2},
         {"bias": 0.0},
         {"scale": "raw"},
+        {"input_components": 2},
         {"optimizer": SGD(momentum=0.9), "learning_rate": Cosine(0.01, steps=60)},
         {"pretrain": True, "pretrain_epochs": 3},
         {"n_components": 3, "encoder": tiny(3)},
@@ -109,6 +111,29 @@ def test_units_of_columns_do_not_matter(kind):
     units = 10.0 ** np.arange(-3, X.shape[1] - 3)
     plain, moved = (quick(kind, scale="columns", max_epochs=3).fit(rows).transform(rows) for rows in (X, X * units + 5))
     assert np.allclose(plain, moved, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [90, 5000])
+def test_principal_axes(rows: int):
+    """Of rows in a plane with some noise, which comes in other units than it goes."""
+    noise = np.random.default_rng(0)
+    plane = noise.normal(size=(2, 9))
+    X = noise.normal(size=(rows, 2)) @ plane + 0.01 * noise.normal(size=(rows, 9)) + 3  # noqa: N806
+    axes = principal_axes(X, learn_shift(X, "auto"), 2)
+    assert axes.shape == (9, 2)
+    assert torch.allclose(axes.T @ axes, torch.eye(2), atol=1e-5)
+    left = plane.T - axes.double().numpy() @ (axes.double().numpy().T @ plane.T)
+    assert np.abs(left).max() < 0.01
+
+
+def test_neighbours_by_principal_components():
+    """Two clouds in one column, and in others much noise."""
+    noise = np.random.default_rng(0)
+    X = np.where(np.arange(5) == 0, 9.0 * (np.arange(300) % 2)[:, None], 2.0) * noise.normal(1, 0.3, (300, 5))  # noqa: N806
+    objective = Objective(lambda rows, *_: rows, principal_axes(X, learn_shift(X, "raw"), 1))
+    seen = objective(torch.from_numpy(X).float(), torch.empty(0), 1.0, torch.Generator())
+    assert seen.shape == (300, 1)
+    assert abs(np.corrcoef(seen[:, 0], X[:, 0])[0, 1]) > 0.99
 
 
 def test_raw_rows_enter_as_they_are():
@@ -239,6 +264,8 @@ class Wrapped(nn.Module):
         ({"scale": "log"}, X, "one of auto, columns, raw"),
         ({"perplexity": 30}, X, "between 1 and 29, one less than the rows of a batch, but got 30"),
         ({"perplexity": 5}, X[:5], "between 1 and 4"),
+        ({"input_components": 6}, X, "input_components must be at most 5"),
+        ({"input_components": 0}, X, "input_components must be at least 1"),
         ({"batch_size": 1}, X, "at least 2"),
         ({"batch_size": 2.5}, X, "batch_size must be an int"),
         ({"max_epochs": 0}, X, "max_epochs must be at least 1"),

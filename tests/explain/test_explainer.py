@@ -372,3 +372,9 @@ def test_verbose_tells_the_losses(capsys):
     told = capsys.readouterr().out
     assert told.startswith("temperature ")
     assert "epoch 2 of 2" in told
+
+
+def test_repr_tells_what_it_is():
+    explainer = quick(epochs=1)
+    assert repr(explainer).startswith("<SubsetExplainer: 1 items of Columns(")
+    assert "fitted at temperature 0.5" in repr(explainer.fit(from_last_column, X))

@@ -13,6 +13,7 @@ from torch import nn
 
 from khot.embed import _rows, _storage
 from khot.embed._fitting import check_parameters, train
+from khot.embed._training import Objective
 from khot.embed.encoders import build, check_output
 from khot.estimators import draw_seed, find_device, fitting
 
@@ -22,6 +23,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     n_components: int
     scale: str
+    input_components: int | None
     encoder: str | nn.Module
     device: str
     random_state: Any
@@ -59,7 +61,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 torch.manual_seed(seed)
                 module = copy.deepcopy(build(self.encoder, X.shape[1], self.n_components))
             check_output(module, X.shape[1], self.n_components)
-            run = train(self, module, X, shift, self._objective(), batch, seed, folder)
+            objective = Objective(self._objective(), _rows.principal_axes(X, shift, self.input_components))
+            run = train(self, module, X, shift, objective, batch, seed, folder)
             self.shift_, self.history_, self._n_features_out = shift, run.history, self.n_components
             self.encoder_ = module.to(find_device(self.device)).eval()
         return self

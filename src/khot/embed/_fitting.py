@@ -23,6 +23,8 @@ def check_parameters(model: Any, rows: int) -> int:
     for name in ("n_components", "batch_size", "max_epochs", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
     _checks.choice("scale", model.scale, _rows.SCALES)
+    if model.input_components is not None:
+        _check_components(model.input_components, min(rows, model.n_features_in_))
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
     if not _checks.not_negative("dropout", model.dropout) < 1:
@@ -33,6 +35,14 @@ def check_parameters(model: Any, rows: int) -> int:
     if batch < 2:
         raise InvalidValueError(f"batch_size must be at least 2, but got {model.batch_size}: neighbours are pairs")
     return batch
+
+
+def _check_components(count: Any, most: int) -> None:
+    if _checks.whole_number("input_components", count, least=1) > most:
+        raise InvalidValueError(
+            f"input_components must be at most {most}, as there are no more rows or columns, but got {count}: "
+            "choose fewer, or None for the rows themselves"
+        )
 
 
 def check_perplexity(perplexity: Any, batch: int) -> None:

@@ -84,6 +84,21 @@ def learn_shift(X: Any, scale: str) -> Shift:  # noqa: N803
     return Shift(mean, np.where(squares > 0, np.sqrt(squares), 1.0))
 
 
+def principal_axes(X: Any, shift: Shift, count: int | None) -> Tensor | None:  # noqa: N803
+    """Directions (d, count) in which the rows vary most, from some rows at a time; None if they are not wanted."""
+    if count is None:
+        return None
+    from sklearn.decomposition import IncrementalPCA
+
+    found: Any = IncrementalPCA(count)
+    size = max(_ROWS, 2 * count)
+    starts = range(0, max(1, X.shape[0] - size + 1), size)
+    for start in starts:  # the last piece takes the rest too, which may be fewer rows than there are axes
+        piece = X[start:] if start == starts[-1] else X[start : start + size]
+        found.partial_fit(shift(torch.tensor(dense(piece))).numpy())
+    return torch.from_numpy(found.components_.T.astype(np.float32))
+
+
 def embed(module: nn.Module, X: Any, shift: Shift, device: torch.device) -> NDArray[np.float32]:  # noqa: N803
     """What an encoder makes of rows.
 

@@ -44,6 +44,18 @@ class StudentObjective:
 
 
 @dataclass(frozen=True)
+class Objective:
+    """A loss such as these, with distances in the input space along some axes (d, p) alone, if there are any."""
+
+    loss: Any
+    axes: Tensor | None = field(repr=False)
+
+    def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
+        seen = rows if self.axes is None else rows @ self.axes.to(rows.device)
+        return self.loss(seen, embeddings, temperature, generator)
+
+
+@dataclass(frozen=True)
 class BatchLoss:
     """An objective of the rows of a batch, those of all processes together.
 

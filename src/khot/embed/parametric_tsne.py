@@ -29,7 +29,7 @@ class ParametricTSNE(Embedding):
         "auto": rows enter the encoder minus their mean, divided by their spread, one number for all columns; "raw": as
         they are, which suits pixels between 0 and 1. Which rows are neighbours does not depend on that. "columns":
         each column is divided by its own spread, which suits columns of different units.
-    encoder, pretrain, pretrain_epochs, dropout
+    input_components, encoder, pretrain, pretrain_epochs, dropout
         As in `SubsetSNE`.
     batch_size, max_epochs, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume
         As in `SubsetSNE`.
@@ -61,6 +61,7 @@ class ParametricTSNE(Embedding):
         perplexity: float = 30.0,
         alpha: float | str = 1.0,
         scale: str = "auto",
+        input_components: int | None = None,
         encoder: str | nn.Module = "small",
         pretrain: bool = True,
         pretrain_epochs: int = 10,
@@ -80,6 +81,7 @@ class ParametricTSNE(Embedding):
         self.perplexity = perplexity
         self.alpha = alpha
         self.scale = scale
+        self.input_components = input_components
         self.encoder = encoder
         self.pretrain = pretrain
         self.pretrain_epochs = pretrain_epochs

@@ -54,6 +54,9 @@ class SubsetSNE(Embedding):
         neighbour, with smaller ones all rows are neighbours alike.
     perplexity : float
         Unless scale="raw", in a way the number of neighbours that count.
+    input_components : int, optional
+        Distances in the input space are those of so many principal components of the rows. That leaves out noise, and
+        takes less time. By default those of the rows themselves.
     alpha : float or "auto", optional
         Degrees of freedom of the Student-t density that measures the embedding, as in `ParametricTSNE`; by default
         squared distances do, the paper's choice.
@@ -131,6 +134,7 @@ class SubsetSNE(Embedding):
         temperature: Any = 0.1,
         scale: str = "auto",
         perplexity: float = 30.0,
+        input_components: int | None = None,
         alpha: float | str | None = None,
         encoder: str | nn.Module = "small",
         pretrain: bool = True,
@@ -155,6 +159,7 @@ class SubsetSNE(Embedding):
         self.temperature = temperature
         self.scale = scale
         self.perplexity = perplexity
+        self.input_components = input_components
         self.alpha = alpha
         self.encoder = encoder
         self.pretrain = pretrain

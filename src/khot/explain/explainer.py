@@ -162,6 +162,10 @@ class SubsetExplainer:
         for passes in (epochs, search_epochs):
             self._settings(1.0, passes, batch_size)
 
+    def __repr__(self) -> str:
+        fitted = f", fitted at temperature {self.temperature_:g}" if hasattr(self, "module_") else ""
+        return f"<SubsetExplainer: {self.k} items of {self.masker!r}, sampler {self.sampler!r}{fitted}>"
+
     def fit(
         self,
         predict_proba: PredictProba,
