@@ -125,7 +125,9 @@ def test_other_dimensions_and_methods(tmp_path, capsys):
     run("fit", tmp_path / "rows.csv", *FIT, "--scale", "columns", "-o", tmp_path / "map")
     assert load(tmp_path / "map").scale == "columns"
     assert "map.png" in capsys.readouterr().out
-    run("fit", tmp_path / "rows.csv", *FIT, "-d", 3, "--method", "tsne", "-o", tmp_path / "map")
+    run(
+        "fit", tmp_path / "rows.csv", *FIT, "-d", 3, "--method", "tsne", "--input-components", 2, "-o", tmp_path / "map"
+    )
     assert "map.png" not in capsys.readouterr().out
     assert not (tmp_path / "map" / "map.png").exists()
     assert np.load(tmp_path / "map" / "points.npy").shape == (90, 3)

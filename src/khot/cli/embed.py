@@ -22,6 +22,7 @@ def fit(
     method: Literal["subset", "tsne"] = "subset",
     perplexity: float = 4.0,
     scale: Literal["auto", "columns", "raw"] = "auto",
+    input_components: WholeNumber | None = None,
     encoder: Literal["small", "large"] = "small",
     pretrain: bool = True,
     epochs: WholeNumber = 200,
@@ -56,6 +57,8 @@ def fit(
     scale
         auto if the units of the rows are no matter, as long as all columns have the same; columns to bring each column
         to the same spread first; raw to take rows as they are, such as pixels between 0 and 1.
+    input_components
+        Compare rows by so many principal components, which leaves out noise; by default by all columns.
     encoder
         Size of the network.
     pretrain
@@ -91,6 +94,7 @@ def fit(
         "alpha": TUNED["alpha"],
         "dropout": TUNED["dropout"],
         "scale": scale,
+        "input_components": input_components,
         "encoder": encoder,
         "pretrain": pretrain,
         "max_epochs": epochs,
