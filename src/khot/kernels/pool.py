@@ -26,10 +26,11 @@ class _Cost(NamedTuple):
     """Of threads, in units of work, of about a nanosecond each."""
 
     small: int  # what one does faster than two
-    block: int  # what they should take at a time, at least
+    block: int  # what is worth to be divided further, lest a thread waits for another at the end
 
 
-_OF_TEAM, _OF_HELPERS = _Cost(100_000, 80_000), _Cost(400_000, 200_000)
+_OF_TEAM, _OF_HELPERS = _Cost(100_000, 1_000_000), _Cost(400_000, 200_000)
+_TURNS = 8  # of each thread at most
 
 
 class _Helper:
@@ -103,7 +104,8 @@ def in_blocks(function: Callable[..., int], size: int, work: int, *arguments: An
     workers = threads() if total >= cost.small else 1
     if workers <= 1:
         return function(0, size, size, 1, *arguments)
-    step = max(1, -(-size // max(workers, min(total // cost.block, 8 * workers))))
+    turns = min(max(1, total // (workers * cost.block)), _TURNS)
+    step = -(-size // (workers * turns))
     if together:
         return function(0, size, step, workers, *arguments)
     lowest: list[int] = []
