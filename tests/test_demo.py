@@ -26,7 +26,7 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(
     assert len(sources) == 4
     assert "nonlinear additive" in page
     assert all(base64.b64decode(s.removeprefix("data:image/png;base64,")).startswith(b"\x89PNG") for s in sources)
-    assert "http" not in page
+    assert "://" not in page
 
 
 def test_text_is_not_taken_for_html(tmp_path: Path):

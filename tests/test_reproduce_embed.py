@@ -81,7 +81,7 @@ def test_reproduce_embed_writes_what_it_prints(plan: embed.Plan, tmp_path: Path,
         assert {"trustworthiness", "knn_error", "settings", "seed", "minutes"} <= data.keys()
         assert f"{data['trustworthiness']:.4f}" in printed
     assert (tmp_path / "embed-digits-tsne-d2.png").read_bytes().startswith(b"\x89PNG")
-    assert "http" not in (tmp_path / "embed-digits-tsne-d2.html").read_text()
+    assert "://" not in (tmp_path / "embed-digits-tsne-d2.html").read_text()
     assert not (tmp_path / "embed-digits-tsne-d3.png").exists()
 
 

@@ -49,7 +49,7 @@ def test_the_page_marks_the_chosen_words_and_escapes_the_rest(explanation: Expla
     assert "row 1, class 0: 0.800 on the whole, 0.400 on the chosen items, which say class 1: 0.600" in page
     assert "the same class for the chosen items alone in 50.0% of 2 rows" in page
     assert "Why &lt;it&gt;?" in page
-    assert "http" not in page
+    assert "://" not in page
     assert ">Dull</mark>" in explanation._repr_html_()
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from khot.embed.encoders import SigmoidNet
-from khot.errors import InvalidValueError
+from khot.errors import InvalidTypeError, InvalidValueError
 from khot.estimators import as_array, in_one_line
 
 _MEMORY = 2**24  # bytes of float64 rows looked at together
@@ -47,8 +47,10 @@ def checked(estimator: Any, X: Any, reset: bool) -> Any:  # noqa: N803
             ensure_all_finite=False,  # pyright: ignore[reportArgumentType]
             ensure_min_samples=2 if reset else 1,
         )
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise InvalidValueError(in_one_line(error)) from error
+    except TypeError as error:
+        raise InvalidTypeError(f"X must be a table of numbers ({in_one_line(error)}): encode it") from error
     if X.dtype not in _DTYPES:
         X = X.astype(np.float64)  # noqa: N806
     for piece in pieces(X):
