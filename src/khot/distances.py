@@ -19,12 +19,15 @@ def squared_distances(left: Tensor, right: Tensor) -> Tensor:
     return torch.addmm(squares, left, right.T, alpha=-2)
 
 
-def careful_distances(left: Tensor, right: Tensor) -> Tensor:
+def careful_distances(left: Tensor, right: Tensor, right_squares: Tensor) -> Tensor:
     """Squared distances (n, m) of rows in float64 whose centre is about 0; those of equal rows are 0.
 
-    >>> careful_distances(torch.tensor([[0.1, 0.7]]).double(), torch.tensor([[0.1, 0.7], [0.1, -0.3]]).double())
+    `right_squares` (m,) are the squared lengths of `right`, which may serve many tables.
+
+    >>> rows = torch.tensor([[0.1, 0.7], [0.1, -0.3]]).double()
+    >>> careful_distances(rows[:1], rows, rows.square().sum(1))
     tensor([[0., 1.]], dtype=torch.float64)
     """
-    squares = left.square().sum(1, keepdim=True) + right.square().sum(1)
+    squares = left.square().sum(1, keepdim=True) + right_squares
     distances = torch.addmm(squares, left, right.T, alpha=-2)
     return distances.masked_fill_(distances < _NOISE * squares, 0)

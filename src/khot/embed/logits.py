@@ -107,7 +107,7 @@ def _distances(rows: Tensor) -> Tensor:
     if bool(near.any()):
         wide = rows.double()
         wide = wide - wide.mean(0)
-        distances[near] = careful_distances(wide[near], wide).to(distances.dtype)
+        distances[near] = careful_distances(wide[near], wide, wide.square().sum(1)).to(distances.dtype)
         distances.fill_diagonal_(torch.inf)
     return distances
 

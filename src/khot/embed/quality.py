@@ -171,9 +171,9 @@ def _labels(whose: str, value: Any, rows: int) -> np.ndarray:
 def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = False) -> Iterator[Tensor]:
     """Squared distances of some queries at a time; those of a point to itself are infinite."""
     queries, references = _near_origin(queries, references)
-    size = max(1, memory // (40 * len(references)))
+    squares, size = references.square().sum(1), max(1, memory // (40 * len(references)))
     for start in range(0, len(queries), size):
-        table = careful_distances(queries[start : start + size], references)
+        table = careful_distances(queries[start : start + size], references, squares)
         table = ((table.view(torch.int64) + (_LOST_BITS + 1) // 2) & ~_LOST_BITS).view(torch.float64)
         if itself:
             table.diagonal(start).fill_(torch.inf)
