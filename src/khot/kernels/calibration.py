@@ -17,7 +17,7 @@ from khot.kernels.constants import (
     LONGEST_PRECISION_STEP,
     PRECISION_STEPS,
 )
-from khot.kernels.elementary import exp32
+from khot.kernels.elementary import decay32
 
 _ROWS = 64  # that start from each other; a constant, so that the number of threads makes no difference
 _FAR = 1e30  # in place of infinity, whose product with a weight of 0 would be NaN
@@ -26,10 +26,10 @@ _FAR = 1e30  # in place of infinity, whose product with a weight of 0 would be N
 @reorder
 def _sums(apart, precision):
     """Sums of the weights, of the distances times these, and of the squared distances times these."""
-    s = np.float32(-precision)
+    s = np.float32(precision)
     total, mean, square = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for j in range(apart.shape[0]):
-        weight = exp32(apart[j], s)
+        weight = decay32(apart[j], s)
         total += weight
         weight *= apart[j]
         mean += weight

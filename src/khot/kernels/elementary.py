@@ -15,17 +15,21 @@ from khot.kernels.compiled import OPTIONS, exact, no_nan
 _ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding them rounds to a whole number, in the lowest bits
 _BITS_OF_ROUND_64 = int(np.float64(_ROUND_64).view(np.int64))
 _BITS_OF_ROOT_HALF_32 = int(np.float32(0.5**0.5).view(np.int32))
+_BITS_OF_127 = int(np.float32(127.0).view(np.int32))
 _BIAS_64 = (1024 << 52) - int(np.float64(0.5**0.5).view(np.int64))
 
 
 @exact
-def exp32(x, s):
-    """e^(x s) for float32 x s <= 0, to 2e-7 (1 + |x s|) down to -87; exactly 1 at 0, exactly 0 below -89."""
-    low = np.float32(-127.0)  # whose power of two has the bits of 0
+def decay32(x, s):
+    """e^(-x s) for float32 x s >= 0, to 2e-7 (1 + x s) up to 87; exactly 1 at 0, exactly 0 beyond 89 and below 0.
+
+    As whole numbers without sign the bits of numbers below 0 are above all others, so that one minimum is enough.
+    """
     z = x * (s * np.float32(1.4426950408889634))
-    y = z if z > low else low
-    shifted = y + np.float32(_ROUND_32)
-    f = y - (shifted - np.float32(_ROUND_32))
+    bits, most = np.float32(z).view(np.uint32), np.uint32(_BITS_OF_127)  # 2^-127 has the bits of 0
+    y = np.uint32(bits if bits < most else most).view(np.float32)
+    shifted = np.float32(_ROUND_32) - y
+    f = (np.float32(_ROUND_32) - shifted) - y
     p = np.float32(1.3264726899e-3)  # 2^f to 9e-8 for |f| <= 1/2
     p = p * f + np.float32(9.6715126606e-3)
     p = p * f + np.float32(5.5507337442e-2)
@@ -171,13 +175,13 @@ def largest(x):
     return top
 
 
-def exponential(x, s):
-    """e^(x s) by exp32 or exp64, by the type of x."""
+def decayed(x, s):
+    """e^(-x s), 0 for x < 0, by the type of x."""
     raise TypeError("only for compiled code")
 
 
-@overload(exponential, jit_options={**OPTIONS, "fastmath": {"contract"}})  # pyright: ignore[reportArgumentType]
-def _exponential(x, s):
+@overload(decayed, jit_options={**OPTIONS, "fastmath": {"contract"}})  # pyright: ignore[reportArgumentType]
+def _decayed(x, s):
     if x == types.float32:
-        return lambda x, s: exp32(x, s)
-    return lambda x, s: exp64(x * s)
+        return lambda x, s: decay32(x, s)
+    return lambda x, s: exp64(-x * s) if x >= 0.0 else 0.0

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from khot.kernels.compiled import exact, makes_arrays, no_nan, reorder
-from khot.kernels.elementary import exp64, exponential, larger, largest, size_bits, smaller
+from khot.kernels.elementary import decayed, larger, largest, size_bits, smaller
 
 BLOCK = 1024  # items whose powers stay in the first-level cache
 CHUNK = 32 * BLOCK  # items that one thread takes at a time in a very long row
@@ -130,13 +130,6 @@ def above(row, bar, maxima, index):
     return count
 
 
-@exact
-def _below(key, bar, s):
-    """exp((key - bar) s), 0 above the bar, where it may be 1 too if the product underflows."""
-    x = exponential(key - bar, s)
-    return x if key <= bar else type(x)(0)
-
-
 @reorder
 def decay(row, start, stop, bar, s, u, moments):
     """u = exp((row - bar) s), 0 above the bar; adds the sums of its powers 1, 2, ... to moments."""
@@ -145,11 +138,11 @@ def decay(row, start, stop, bar, s, u, moments):
         keys, here = row[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
         part = keys.shape[0] // 32 * 8
         for i in range(part):  # four at a time, for which the constants of the exponential are loaded once
-            here[i], here[part + i] = _below(keys[i], bar, s), _below(keys[part + i], bar, s)
+            here[i], here[part + i] = decayed(bar - keys[i], s), decayed(bar - keys[part + i], s)
             j = 2 * part + i
-            here[j], here[part + j] = _below(keys[j], bar, s), _below(keys[part + j], bar, s)
+            here[j], here[part + j] = decayed(bar - keys[j], s), decayed(bar - keys[part + j], s)
         for i in range(4 * part, keys.shape[0]):
-            here[i] = _below(keys[i], bar, s)
+            here[i] = decayed(bar - keys[i], s)
         _add_moments(here, moments)
 
 
@@ -170,8 +163,7 @@ def decay_finely(row, start, stop, bar, s, u, moments):
 @reorder
 def _widely(keys, bar, s, u):
     for i in range(keys.shape[0]):
-        x = (np.float64(keys[i]) - bar) * s
-        u[i] = exp64(x) if keys[i] <= bar else 0.0
+        u[i] = decayed(bar - np.float64(keys[i]), s)
 
 
 @reorder

@@ -135,11 +135,11 @@ def backward(k, t, g, u, state, out, desk):
     weights = state[start:stop].reshape(k, active + length)
     record = state[stop : stop + k * COLUMNS].reshape(k, COLUMNS)
     moments, grad_many, grad = desk.moments[0, :length], desk.moments[1, :length], desk.grads[1]
-    for i in range(active):
-        desk.grads[0, i] = g[i] if active == n else g[index[i]]
     if length > 0:
         _project(g, u, desk.moments[2, :length], moments)
         interpolation.at_nodes(moments, desk.grads[0, active : active + length])
+    for i in range(active):
+        desk.grads[0, i] = g[i] if active == n else g[index[i]]
     recursion.backward(k, s, active, many, weights, record, desk.grads[:1], desk.grads[2], grad, grad_many)
     if length > 0:
         entries = desk.moments[2, :length]

@@ -45,7 +45,7 @@ def _eager(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int
     moving = isinstance(temperature, Tensor)
     temperature = widen(temperature.to(keys.device)) if moving else temperature
     if torch.is_grad_enabled() and (keys.requires_grad or (moving and temperature.requires_grad)):
-        return _EagerForward.apply(keys, k, temperature, at, steps, mode)  # pyright: ignore[reportReturnType]
+        return _apply(keys, k, temperature, at, steps, mode)
     result, _, bad = _successive_rows.forward(keys, k, temperature, at, steps, mode, False)
     return result if not bad else _checks.logits(keys, "keys")
 
@@ -137,20 +137,25 @@ class _EagerForward(torch.autograd.Function):
         if bad:
             _checks.logits(keys, "keys")
         ctx.save_for_backward(keys, *(x if isinstance(x, Tensor) else None for x in (k, temperature, at)), state)
-        ctx.k, ctx.temperature, ctx.steps, ctx.mode = _number(k), _number(temperature), steps, mode
+        ctx.numbers = _number(k), _number(temperature), steps, mode
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         keys, k, temperature, at, state = ctx.saved_tensors
-        k, temperature = ctx.k if k is None else k, ctx.temperature if temperature is None else temperature
+        same_k, same_temperature, steps, mode = ctx.numbers
+        k, temperature = same_k if k is None else k, same_temperature if temperature is None else temperature
         function: Any = _successive_rows.backward
         if torch.is_grad_enabled():  # the gradient is to be differentiated again: that must be refused
             function = _Backward.apply
             k, temperature, at = _successive_rows.tensors(k, temperature, at, keys)
         in_temperature = ctx.needs_input_grad[2]
-        grads = function(keys, k, temperature, at, state, grad, ctx.steps, ctx.mode, in_temperature)
+        grads = function(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
         return grads[0], None, grads[1] if in_temperature else None, None, None, None
+
+
+_without_transforms: Any = super(torch.autograd.Function, _EagerForward)
+_apply = _without_transforms.apply  # torch spends as much again on the search for them
 
 
 def _number(x: Any) -> Any:
