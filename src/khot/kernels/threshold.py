@@ -1,7 +1,8 @@
-"""The threshold of the bounded relaxation: tau with sum of sigmoid(x - tau) = k, by Newton's method in a bracket.
+"""The bounded relaxation, sigmoid(x - tau) with the threshold tau of a row at which they sum to k, and the way back.
 
-The method is applied to the logarithm of the sum, or of what is missing from m if that is less: both are nearly
-straight lines where they are small, so that about four passes over the items suffice.
+The threshold is found by Newton's method in a bracket. It is applied to the logarithm of the sum, or of what is missing
+from m if that is less: both are nearly straight lines where they are small, so that about four passes over the items
+suffice.
 """
 
 import math
@@ -10,10 +11,12 @@ import numpy as np
 
 from khot.kernels import passive, pool
 from khot.kernels.compiled import exact, makes_arrays, reorder, shared
-from khot.kernels.elementary import exp64
+from khot.kernels.elementary import exp64, largest
+from khot.kernels.recursion import sharpness
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
 _MOST = 100  # passes over the items, at most; halving the bracket alone needs 64
+_TINY = np.finfo(np.float64).tiny
 _SHORT = 1e-7  # a step after which none is needed: the error of Newton's method is that of the last one, squared
 
 
@@ -38,24 +41,24 @@ def _scaled(distance, s):
 
 
 @makes_arrays
-def _row(keys, present, k, t):
-    """The k-th largest present key of a row, from which x = (key - origin) / t is measured, and tau."""
-    values = np.empty(keys.shape[0])
-    m = 0
-    for i in range(keys.shape[0]):
-        if present[i]:
-            values[m] = keys[i]
-            m += 1
+def _solve(row, k, t, values):
+    """The k-th largest present key of a row, from which x = (key - origin) / t is measured, tau, and if keys are sound.
+
+    Where all present items are chosen, or none, tau is infinite. The `values` (n,) are for use on the way.
+    """
+    m, sound = 0, True
+    for i in range(row.shape[0]):
+        values[m] = row[i]
+        m += row[i] != -math.inf
+        sound &= row[i] < math.inf
     values = values[:m]
-    if m == 0:
-        return 0.0, 0.0
-    origin = passive.nth_largest(values, min(max(k, 1), m))
-    if not 0 < k < m or not t > 0.0:
-        return origin, 0.0
-    s = min(1.0 / t, 1e300)
-    outside = -math.inf  # the largest of those that come after the k-th
-    for i in range(k, m):
-        outside = max(outside, values[i])
+    if not sound or not t > 0.0:
+        return 0.0, math.nan, sound
+    if not 0 < k < m:
+        return 0.0, -math.inf if k > 0 else math.inf, sound
+    origin = passive.nth_largest(values, k)
+    s = sharpness(t)
+    outside = largest(values[k:])
     for i in range(m):
         values[i] = _scaled(values[i] - origin, s)
     outside = _scaled(outside - origin, s)
@@ -72,21 +75,81 @@ def _row(keys, present, k, t):
         step = math.log(total / k) * total if total < rest else math.log((m - k) / rest) * rest
         new = tau + step / slope
         if abs(new - tau) <= _SHORT + 1e-16 * abs(tau):
-            return origin, min(max(new, low), high)
+            return origin, min(max(new, low), high), sound
         tau = new if low < new < high else low / 2 + high / 2
-    return origin, tau
+    return origin, tau, sound
+
+
+@exact
+def _sigmoids(row, origin, s, tau, out):
+    for i in range(row.shape[0]):
+        z = _scaled(row[i] - origin, s) - tau
+        e = exp64(-abs(z))
+        x = (e if z < 0.0 else 1.0) / (1.0 + e)
+        out[i] = x if row[i] > -math.inf else 0.0
+
+
+@reorder
+def _slopes(row, origin, s, tau, g, slopes):
+    """Fill in the derivatives of the sigmoids; returns their sum, and the sum of their products with g."""
+    total, product = 0.0, 0.0
+    for i in range(row.shape[0]):
+        e = exp64(-abs(_scaled(row[i] - origin, s) - tau))
+        x = e / ((1.0 + e) * (1.0 + e))
+        x = x if row[i] > -math.inf else 0.0
+        slopes[i] = x
+        total += x
+        product += x * g[i]
+    return total, product
+
+
+@exact
+def _pull_back(slopes, g, mean, s, out):
+    most = np.finfo(out.dtype).max
+    for i in range(out.shape[0]):
+        x = slopes[i] * (g[i] - mean) * s
+        x = most if x > most else x
+        out[i] = -most if x < -most else x
 
 
 @shared
 @makes_arrays
-def _rows(first, last, keys, present, k, t, origin, tau):
+def _forward(first, last, keys, k, t, origin, tau, out):
+    """Returns whether all keys are sound."""
+    values, sound = np.empty(keys.shape[1]), True
     for b in range(first, last):
-        origin[b], tau[b] = _row(keys[b], present[b], k[b], t[b])
+        origin[b], tau[b], fine = _solve(keys[b], k[b], t[b], values)
+        _sigmoids(keys[b], origin[b], sharpness(t[b]), tau[b], out[b])
+        sound &= fine
+    return sound
+
+
+@shared
+@makes_arrays
+def _backward(first, last, keys, t, origin, tau, g, out):
+    slopes = np.empty(keys.shape[1])
+    for b in range(first, last):
+        s = sharpness(t[b])
+        total, product = _slopes(keys[b], origin[b], s, tau[b], g[b], slopes)
+        if total < _TINY:
+            out[b] = 0.0
+        else:
+            _pull_back(slopes, g[b], product / total, s, out[b])
     return 0
 
 
-def solve(keys: np.ndarray, present: np.ndarray, k: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Origin and tau (rows,) for keys (rows, n) in float64."""
-    origin, tau = np.empty(len(keys)), np.empty(len(keys))
-    pool.in_blocks(_rows, len(keys), 20 * keys.shape[1], keys, present, k, t, origin, tau)
-    return origin, tau
+def forward(keys: np.ndarray, k: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+    """The relaxation (rows, n), origin and tau (rows,), and whether the keys are sound.
+
+    Keys (rows, n), of which -inf are absent, and result are float32 or float64. NaN and +inf are not sound.
+    """
+    origin, tau, out = np.empty(len(keys)), np.empty(len(keys)), np.empty_like(keys)
+    sound = pool.in_blocks(_forward, len(keys), 25 * keys.shape[1], keys, k, t, origin, tau, out)
+    return out, origin, tau, bool(sound)
+
+
+def backward(keys: np.ndarray, t: np.ndarray, origin: np.ndarray, tau: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """The gradient in the keys for a cotangent g (rows, n), saturated; 0 where all slopes underflow."""
+    out = np.empty_like(keys)
+    pool.in_blocks(_backward, len(keys), 10 * keys.shape[1], keys, t, origin, tau, g, out)
+    return out

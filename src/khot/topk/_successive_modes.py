@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from khot.kernels.constants import SUM, VECTORS
@@ -25,9 +24,3 @@ def exact_table(keys: Tensor, k: Tensor, at: Tensor, steps: int, mode: int) -> T
     if mode == VECTORS:
         return vectors
     return vectors.gather(-1, at.clamp_min(0).unsqueeze(-1)).squeeze(-1) * (at >= 0)
-
-
-def narrow(grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """A gradient in a dtype, saturated at its largest number."""
-    largest = torch.finfo(dtype).max
-    return grad.clamp(-largest, largest).to(dtype)

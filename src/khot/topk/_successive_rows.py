@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from khot import kernels
 from khot.topk import _successive_torch
-from khot.topk._successive_modes import exact_table, narrow, table_shape
-
-_OF_KERNELS = torch.float32, torch.float64
+from khot.topk._arrays import as_array, compiled, narrow, numbers
+from khot.topk._successive_modes import exact_table, table_shape
 
 
 @lru_cache(1)
@@ -20,10 +18,6 @@ def _loops() -> ModuleType:
     from khot.kernels import successive
 
     return successive
-
-
-def _compiled(keys: Tensor) -> bool:
-    return kernels.AVAILABLE and keys.is_cpu
 
 
 def forward(
@@ -34,14 +28,14 @@ def forward(
     The keys (rows, n) may hold -inf; k is int64, the temperature float64, one for all or (rows,); `at` (rows, steps)
     int64 holds the items of single entries. Rows with NaN or +inf, which are bad, become NaN.
     """
-    if not _compiled(keys):
+    if not compiled(keys):
         return _forward_in_torch(keys, k, temperature, at, steps, mode)
-    loops, array = _loops(), _array(keys)
+    loops, array = _loops(), as_array(keys)
     count, n = array.shape
     table = np.empty(table_shape(array.shape, steps, mode), array.dtype)
     state, paths = np.empty((count, _room(n, steps, array.itemsize) if keep else 0)), np.empty(count, np.int64)
-    numbers = _numbers(k, count, np.int64), _numbers(temperature, count, np.float64), _items(at, count)
-    lowest = loops.forward(array, *numbers, steps, mode, _as_tables(table), state, paths)
+    columns = numbers(k, count, np.int64), numbers(temperature, count, np.float64), _items(at, count)
+    lowest = loops.forward(array, *columns, steps, mode, _as_tables(table), state, paths)
     out = torch.from_numpy(table)
     if lowest <= loops.SHORT:
         _fill_short(out, torch.from_numpy(paths == loops.SHORT), keys, k, at, steps, mode)
@@ -60,22 +54,22 @@ def backward(
     in_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     """Gradients in the keys, saturated at the largest number of their dtype, and, if asked for, in the temperature."""
-    if not _compiled(keys):
+    if not compiled(keys):
         grad_keys, grad_temperature = _successive_torch.backward(
             keys, *tensors(k, temperature, at, keys), grad, steps, mode
         )
         return narrow(grad_keys, keys.dtype), grad_temperature
-    array, count = _array(keys), keys.shape[0]
-    g = _as_tables(_array(grad).astype(array.dtype, copy=False))
-    numbers = _numbers(k, count, np.int64), _numbers(temperature, count, np.float64), _items(at, count)
-    results = _loops().backward(array, *numbers, steps, mode, g, np.ascontiguousarray(state.numpy()), in_temperature)
+    array, count = as_array(keys), keys.shape[0]
+    g = _as_tables(as_array(grad).astype(array.dtype, copy=False))
+    columns = numbers(k, count, np.int64), numbers(temperature, count, np.float64), _items(at, count)
+    results = _loops().backward(array, *columns, steps, mode, g, np.ascontiguousarray(state.numpy()), in_temperature)
     grad_keys, grad_temperature = torch.from_numpy(results[0]), torch.from_numpy(results[1])
     return grad_keys if grad_keys.dtype == keys.dtype else narrow(grad_keys, keys.dtype), grad_temperature
 
 
 def state_size(keys: Tensor, steps: int) -> int:
     """Numbers a row that `forward` leaves for `backward`."""
-    return _loops().room(keys.shape[1], steps, max(keys.dtype.itemsize, 4)) if _compiled(keys) else 0
+    return _loops().room(keys.shape[1], steps, max(keys.dtype.itemsize, 4)) if compiled(keys) else 0
 
 
 def tensors(k: Any, temperature: Any, at: Tensor | None, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -112,12 +106,6 @@ def _room(n: int, steps: int, itemsize: int) -> int:
     return _loops().room(n, steps, itemsize)
 
 
-def _array(x: Tensor) -> np.ndarray:
-    if x.dtype not in _OF_KERNELS:
-        x = x.float()
-    return np.ascontiguousarray(x.numpy(force=True))
-
-
 def _as_tables(x: np.ndarray) -> np.ndarray:
     """With one row where there is one vector."""
     return x if x.ndim == 3 else x[:, None]
@@ -125,13 +113,3 @@ def _as_tables(x: np.ndarray) -> np.ndarray:
 
 def _items(at: Tensor | None, count: int) -> np.ndarray:
     return np.empty((count, 0), np.int64) if at is None else at.contiguous().numpy()
-
-
-def _numbers(x: Any, count: int, dtype: type) -> np.ndarray:
-    """With one entry a row."""
-    return x.detach().contiguous().numpy() if isinstance(x, Tensor) else _repeated(x, count, dtype)
-
-
-@lru_cache(8)
-def _repeated(x: float, count: int, dtype: type) -> np.ndarray:
-    return np.full(count, x, dtype)

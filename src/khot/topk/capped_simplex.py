@@ -1,11 +1,14 @@
 """The bounded relaxation: a sigmoid of every key, with one threshold a row."""
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from khot import kernels
+from khot import _checks
+from khot.topk._arrays import as_array, compiled, narrow, numbers
 from khot.topk._rows import ABSENT, FLOOR, finish_sum, prepare
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
@@ -53,6 +56,56 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
     ----------
     Amos, Koltun & Kolter, "The limited multi-label projection layer", 2019.
     """
+    keys = _checks.float_tensor("keys", keys)
+    moving = isinstance(temperature, Tensor) and temperature.requires_grad and torch.is_grad_enabled()
+    plain = not moving and not _checks.hidden(keys, k, temperature) and not _checks.traced()
+    return (_compiled if plain and compiled(keys) else _in_torch)(keys, k, temperature)
+
+
+def _compiled(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
+    """Where nobody looks on. Bad keys are found on the way."""
+    *batch, n = keys.shape
+    columns = (_checks.count(k, n, batch), np.int64), (_checks.temperature(temperature, batch), np.float64)
+    arrays = (_column(x, batch, dtype) for x, dtype in columns)
+    return _Compiled.apply(keys, *arrays)  # pyright: ignore[reportReturnType]
+
+
+def _column(x: Any, batch: list[int], dtype: type) -> np.ndarray:
+    """One number a row (rows,)."""
+    if isinstance(x, Tensor):
+        x = x.detach().cpu().expand(batch).reshape(-1).to(torch.int64 if dtype is np.int64 else torch.float64)
+    return numbers(x, math.prod(batch), dtype)
+
+
+class _Compiled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, keys: Tensor, k: np.ndarray, temperature: np.ndarray) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        from khot.kernels import threshold
+
+        result, *solution, sound = threshold.forward(as_array(keys).reshape(len(k), keys.shape[-1]), k, temperature)
+        if not sound:
+            _checks.logits(keys, "keys")
+        ctx.save_for_backward(keys)
+        ctx.rest = k, temperature, solution
+        return torch.from_numpy(result).reshape(keys.shape).to(keys.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        from khot.kernels import threshold
+
+        (keys,), (k, temperature, (origin, tau)) = ctx.saved_tensors, ctx.rest
+        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+            columns = (torch.from_numpy(x).reshape(keys.shape[:-1]) for x in (k, temperature))
+            (result,) = torch.autograd.grad(_in_torch(keys, *columns), keys, grad, create_graph=True)
+            return result, None, None
+        array = as_array(keys).reshape(len(k), keys.shape[-1])
+        g = as_array(grad).astype(array.dtype, copy=False).reshape(array.shape)
+        result = torch.from_numpy(threshold.backward(array, temperature, origin, tau, g)).reshape(keys.shape)
+        return result if result.dtype == keys.dtype else narrow(result, keys.dtype), None, None
+
+
+def _in_torch(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
+    """The same in operations of torch, which take any device, derivative and transform."""
     rows = prepare(keys, k, temperature)
     origin, tau = _threshold(rows.keys.detach(), rows.present, rows.k, rows.temperature.detach())
     x = rows.scaled(origin)
@@ -90,13 +143,13 @@ def _threshold(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) ->
 
     Measured from a key near the threshold, keys that contend keep their digits. Any tau where k is 0 or all are chosen.
     """
-    if keys.device.type == "cpu" and kernels.AVAILABLE:
+    if compiled(keys):
         from khot.kernels import threshold
 
-        n = keys.shape[-1]
-        tables = (x.reshape(-1, n).contiguous().numpy() for x in (keys, present))
+        table = keys.masked_fill(~present, -torch.inf).reshape(-1, keys.shape[-1]).numpy()
         columns = (x.reshape(-1).contiguous().numpy() for x in (k, temperature))
-        return tuple(torch.from_numpy(x).reshape(*k.shape, 1) for x in threshold.solve(*tables, *columns))  # pyright: ignore[reportReturnType]
+        _, *solution, _ = threshold.forward(table, *columns)
+        return tuple(torch.from_numpy(x).reshape(*k.shape, 1) for x in solution)  # pyright: ignore[reportReturnType]
     origin = _last_inside(keys, present, k)
     distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
     sharpness = temperature.reciprocal().clamp_max(-FLOOR).unsqueeze(-1)

@@ -1,0 +1,40 @@
+"""Tensors as the NumPy arrays that compiled loops take."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from khot import kernels
+
+_OF_KERNELS = torch.float32, torch.float64
+
+
+def compiled(keys: Tensor) -> bool:
+    """Whether there are compiled loops for keys."""
+    return kernels.AVAILABLE and keys.is_cpu
+
+
+def as_array(x: Tensor) -> np.ndarray:
+    """In float32 or float64, contiguous."""
+    if x.dtype not in _OF_KERNELS:
+        x = x.float()
+    return np.ascontiguousarray(x.numpy(force=True))
+
+
+def numbers(x: Any, count: int, dtype: type) -> np.ndarray:
+    """A number, or a tensor of that dtype, with one entry a row."""
+    return x.detach().contiguous().numpy() if isinstance(x, Tensor) else _repeated(x, count, dtype)
+
+
+@lru_cache(8)
+def _repeated(x: float, count: int, dtype: type) -> np.ndarray:
+    return np.full(count, x, dtype)
+
+
+def narrow(grad: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient in a dtype, saturated at its largest number."""
+    largest = torch.finfo(dtype).max
+    return grad.clamp(-largest, largest).to(dtype)
