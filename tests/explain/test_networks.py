@@ -31,15 +31,23 @@ def test_neither_padding_nor_other_texts_change_the_logits_of_a_token(length: in
         torch.testing.assert_close(logits[row][codes[row] != 0], alone, atol=1e-6, rtol=1e-5)
 
 
-def test_logits_of_tokens_by_convolutions():
-    """As L2X has it, of one text without padding."""
-    selector = TokenSelector(10).eval()
-    head, codes = selector.head, torch.tensor([TEXTS[2]])
+def by_convolutions(selector: TokenSelector, codes: torch.Tensor) -> torch.Tensor:
+    """The logits as L2X has them, of texts without padding."""
+    head = selector.head
     first = head.first(selector.embedding(codes).transpose(1, 2)).relu()
     whole = head.whole(first.amax(-1)).relu()
     local = head.third(head.second(first).relu()).relu()
-    both = torch.cat([local, whole.unsqueeze(-1).expand(-1, -1, codes.shape[1])], 1)
-    torch.testing.assert_close(selector(codes), head.last(head.both(both).relu()).squeeze(1))
+    both = torch.cat([local, whole.unsqueeze(-1).expand(-1, -1, codes.shape[1])], 1).transpose(1, 2)
+    return head.last(head.both(both).relu()).squeeze(2)
+
+
+def test_logits_of_tokens_and_gradients_by_convolutions():
+    selector, codes = TokenSelector(10).double().eval(), torch.tensor([TEXTS[2], TEXTS[2][::-1]])
+    found = []
+    for logits in (selector(codes), by_convolutions(selector, codes)):
+        grads = torch.autograd.grad(logits.square().sum(), list(selector.parameters()))
+        found.append([logits.detach(), *grads])
+    torch.testing.assert_close(found[0], found[1])
 
 
 def test_padding_does_not_change_sentences():

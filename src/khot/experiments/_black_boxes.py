@@ -11,6 +11,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from khot.explain.fidelity import gradient_norms
+from khot.explain.networks import word_vectors
 from khot.training import Adam, RMSprop, Run, Settings, Step, fit
 
 _ROWS = 500  # predicted together
@@ -21,7 +22,7 @@ class WordNetwork(nn.Sequential):
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__(
-            *[nn.Embedding(vocabulary, 50), nn.Dropout(0.2), _Transposed(), nn.Conv1d(50, 250, 3), nn.ReLU()],
+            *[word_vectors(vocabulary, 50), nn.Dropout(0.2), _Transposed(), nn.Conv1d(50, 250, 3), nn.ReLU()],
             *[nn.AdaptiveMaxPool1d(1), nn.Flatten(), nn.Linear(250, 250), nn.Dropout(0.2), nn.ReLU()],
             nn.Linear(250, 2),
         )
@@ -37,7 +38,7 @@ class SentenceNetwork(nn.Module):
 
     def __init__(self, vocabulary: int, embedding: int = 100, units: int = 100) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.embedding = word_vectors(vocabulary, embedding)
         self.words = nn.LSTM(embedding, units, batch_first=True, bidirectional=True)
         self.sentences = nn.LSTM(2 * units, units, batch_first=True, bidirectional=True)
         self.head = nn.Linear(2 * units, 2)

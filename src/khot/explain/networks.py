@@ -1,10 +1,18 @@
 """The networks that choose items, and those that predict from the chosen ones. Those for texts are those of L2X."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+
+def word_vectors(vocabulary: int, size: int) -> nn.Embedding:
+    """An embedding that begins close to 0, where words of no weight stay; torch's own begins with random features."""
+    result = nn.Embedding(vocabulary, size)
+    nn.init.uniform_(result.weight, -0.05, 0.05)
+    return result
 
 
 class _Packed:
@@ -15,7 +23,8 @@ class _Packed:
 
     def __init__(self, present: Tensor) -> None:
         self.places = functional.pad(present, (0, 1), value=True)
-        self.filled = functional.pad(present, (0, 1))[self.places].unsqueeze(1)  # (packed, 1)
+        filled = functional.pad(present, (0, 1))[self.places]
+        self.filled, self.gaps = filled.unsqueeze(1), (~filled).nonzero().squeeze(1)  # (packed, 1), (b,)
         self.rows = torch.arange(len(present), device=present.device).repeat_interleave(self.places.sum(1))
 
     def pack(self, values: Tensor) -> Tensor:
@@ -28,13 +37,38 @@ class _Packed:
         return values.new_zeros(self.places.shape).masked_scatter(self.places, values)[:, :-1]
 
     def convolve(self, layer: nn.Conv1d, x: Tensor) -> Tensor:
-        """The positive part of a convolution of (packed, features)."""
-        return functional.relu(layer(x.T)).T * self.filled
+        """The positive part of a convolution of (packed, features), three items at a time."""
+        return _Convolution.apply(x, layer.weight, layer.bias, self.gaps)  # pyright: ignore[reportReturnType]
 
     def largest(self, x: Tensor) -> Tensor:
         """The largest of each row (b, features) of (packed, features), which are not negative; 0 for an empty one."""
         rows = self.rows.unsqueeze(1).expand_as(x)
         return x.new_zeros(len(self.places), x.shape[1]).scatter_reduce(0, rows, x, "amax")
+
+
+class _Convolution(torch.autograd.Function):
+    """Of x (packed, features), with zeros at the gaps and beyond the ends, as products of matrices without copies."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, gaps: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        before, here, after = weight.unbind(2)
+        out = torch.addmm(bias, x, here.T)
+        out[1:].addmm_(x[:-1], before.T)
+        out[:-1].addmm_(x[1:], after.T)
+        out.relu_().index_fill_(0, gaps, 0.0)
+        ctx.save_for_backward(x, weight, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        x, weight, out = ctx.saved_tensors
+        before, here, after = weight.unbind(2)
+        grad = grad * (out > 0)
+        grad_x = grad @ here
+        grad_x[:-1].addmm_(grad[1:], before)
+        grad_x[1:].addmm_(grad[:-1], after)
+        products = grad[1:].T @ x[:-1], grad.T @ x, grad[:-1].T @ x[1:]
+        return grad_x, torch.stack(products, 2), grad.sum(0), None
 
 
 class TokenSelector(nn.Module):
@@ -47,7 +81,7 @@ class TokenSelector(nn.Module):
 
     def __init__(self, vocabulary: int, embedding: int = 50, width: int = 100) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.embedding = word_vectors(vocabulary, embedding)
         self.head = _Local(embedding, width, width, dropout=0.2)
 
     def forward(self, codes: Tensor) -> Tensor:
@@ -78,15 +112,15 @@ class _Local(nn.Module):
         self.second = nn.Conv1d(width, local, 3, padding=1)
         self.third = nn.Conv1d(local, local, 3, padding=1)
         self.dropout = nn.Dropout(dropout)
-        self.both = nn.Conv1d(width + local, local, 1)
-        self.last = nn.Conv1d(local, 1, 1)
+        self.both = nn.Linear(width + local, local)
+        self.last = nn.Linear(local, 1)
 
     def forward(self, x: Tensor, packed: _Packed) -> Tensor:
         x = packed.convolve(self.first, x * packed.filled)
         whole = functional.relu(self.whole(packed.largest(x)))
         x = packed.convolve(self.third, packed.convolve(self.second, x))
-        x = packed.convolve(self.both, self.dropout(torch.cat([x, whole[packed.rows]], 1)))
-        return packed.unpack(self.last(x.T).squeeze(0))
+        x = functional.relu(self.both(self.dropout(torch.cat([x, whole[packed.rows]], 1))))
+        return packed.unpack(self.last(x).squeeze(1))
 
 
 class _SentenceEncoder(nn.Module):
@@ -95,7 +129,7 @@ class _SentenceEncoder(nn.Module):
     def __init__(self, vocabulary: int, embedding: int, features: int = 250) -> None:
         super().__init__()
         self.features = features
-        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.embedding = word_vectors(vocabulary, embedding)
         self.dropout = nn.Dropout(0.2)
         self.convolution = nn.Conv1d(embedding, features, 3, padding=1)
 
@@ -111,7 +145,7 @@ class TokenPredictor(nn.Module):
 
     def __init__(self, vocabulary: int, classes: int, embedding: int = 50, width: int = 250) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.embedding = word_vectors(vocabulary, embedding)
         self.head = _dense(embedding, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
