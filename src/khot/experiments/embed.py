@@ -6,7 +6,6 @@ made the paper's numbers. `subset-ours` has settings of our own, and `tsne` thos
 `embed_ablation` tells what each of them brings.
 """
 
-import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from khot.datasets import Rows
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
 from khot.experiments import plans
 from khot.experiments.machine import machine
-from khot.experiments.runs import read_results, spent
+from khot.experiments.runs import read_results, spent, write_result
 from khot.report.maps import scatter_page, scatter_picture
 
 METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
@@ -167,7 +166,7 @@ def write(result: Result, drawn: tuple[np.ndarray, np.ndarray], folder: Path) ->
     """Write `embed-<dataset>-<method>-d<dim>.json` and, of two dimensions, the map as a picture and a page."""
     name = f"embed-{result.dataset}-{result.method}-d{result.dimensions}"
     data, picture, page = (folder / f"{name}.{kind}" for kind in ("json", "png", "html"))
-    data.write_text(json.dumps(asdict(result), indent=1) + "\n")
+    write_result(data, asdict(result))
     if result.dimensions != 2:
         return [data]
     title = f"{result.dataset}, {result.method}: trustworthiness {result.trustworthiness:.3f}"

@@ -4,7 +4,6 @@ Short trainings on 20,000 digits of MNIST. Measured on 5,000 other training digi
 settings of `embed` were chosen by it.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE
 from khot.experiments.embed import Plan, measure, rows_of
 from khot.experiments.machine import machine
-from khot.experiments.runs import spent
+from khot.experiments.runs import spent, write_result
 
 PLAN = Plan("large", epochs=40, pretrain_epochs=5)
 ROWS, HELD_OUT = 20_000, 5_000
@@ -88,7 +87,7 @@ def write(rows: list[Row], folder: Path) -> Path:
     path = folder / "embed-ablation.json"
     settings = asdict(PLAN) | {"rows": ROWS, "held_out": HELD_OUT}
     content = {"rows": [asdict(row) for row in rows], "settings": settings, "machine": machine()}
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    write_result(path, content)
     return path
 
 

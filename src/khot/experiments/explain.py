@@ -4,7 +4,6 @@ A network that tells good from bad reviews is explained by 10 words, another one
 khot and never chosen, where the published code lets it be chosen.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from khot import _checks, datasets
 from khot.errors import InvalidValueError
 from khot.experiments import _black_boxes, reviews
 from khot.experiments.machine import machine
-from khot.experiments.runs import read_results, spent
+from khot.experiments.runs import read_results, spent, write_result
 from khot.explain import Explanation, SubsetExplainer, Tokens, fidelity
 from khot.keys import gumbel_keys
 from khot.report.explanations import write_columns
@@ -197,7 +196,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
 def write(result: Result, folder: Path) -> list[Path]:
     """Write `explain-<task>-<method>.json`, and the page of both methods if both are there; returns their paths."""
     data, page = folder / f"explain-{result.task}-{result.method}.json", folder / f"explain-{result.task}.html"
-    data.write_text(json.dumps(asdict(result), indent=1) + "\n")
+    write_result(data, asdict(result))
     both = [row for row in results(folder, result.task) if row.method in ("subset", "l2x")]
     if len(both) < 2:
         return [data]

@@ -6,7 +6,6 @@ candidates at once. A method's temperature (for the plain network, which has non
 held-out images after a short training with each.
 """
 
-import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from khot.datasets import Rows
 from khot.experiments import plans
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
 from khot.experiments.machine import machine
-from khot.experiments.runs import read_results, spent
+from khot.experiments.runs import read_results, spent, write_result
 from khot.neighbors.encoders import ResNet, with_head
 from khot.neighbors.scaling import Scaling, learn_scaling
 from khot.report.neighbors import accuracy_curves, neighbor_rows
@@ -136,7 +135,7 @@ def write(result: Result, voted: Votes | None, folder: Path) -> list[Path]:
     """Write `knn-<dataset>-<method>.json` and the pictures into an existing folder; returns their paths."""
     name = f"knn-{result.dataset}-{result.method}" + ("-long" if result.profile == "long" else "")
     data, curves, votes = folder / f"{name}.json", folder / f"knn-{result.dataset}.png", folder / f"{name}.png"
-    data.write_text(json.dumps(asdict(result), indent=2) + "\n")
+    write_result(data, asdict(result))
     series = [
         (_name(row), [100 * record["validation"]["accuracy"] for record in row.history])
         for row in results(folder, result.dataset)

@@ -3,7 +3,6 @@
 Ten features, of which a few decide the probability of the class; an explainer should score these highest.
 """
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from khot.experiments.machine import machine
+from khot.experiments.runs import write_result
 from khot.explain import SubsetExplainer
 
 FEATURES = 10
@@ -149,7 +149,7 @@ def write(rows: list[Row], folder: Path) -> Path:
     """Write `known-answers.json` into an existing folder; returns its path."""
     path = folder / "known-answers.json"
     content = {"rows": [asdict(row) for row in rows], "settings": SETTINGS, "machine": machine()}
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    write_result(path, content)
     return path
 
 

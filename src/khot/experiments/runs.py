@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from khot._files import write_text
 from khot.training._folders import cached_runs
 
 Result = TypeVar("Result")
@@ -34,6 +35,11 @@ class Minutes:
 
     minutes: float
     processor_minutes: float | None
+
+
+def write_result(path: Path, content: dict[str, Any]) -> None:
+    """Write or replace a file of results."""
+    write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def read_results(

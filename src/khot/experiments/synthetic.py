@@ -4,7 +4,6 @@ The paper takes the top k of each relaxed vector as the chosen subset. khot's ha
 which is exact at every temperature; below temperature 1 the two can differ. Both are reported.
 """
 
-import json
 import platform
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ import khot
 from khot import _checks
 from khot.distributions import Subset
 from khot.errors import InvalidValueError
+from khot.experiments.runs import write_result
 from khot.keys import gumbel_keys
 from khot.report.figures import subset_histogram
 from khot.topk import hard_topk, successive_softmax
@@ -105,7 +105,7 @@ def run(
 def write(result: Result, folder: Path) -> tuple[Path, Path]:
     """Write `synthetic.json` and `synthetic.png` into an existing folder; returns their paths."""
     data, picture = folder / "synthetic.json", folder / "synthetic.png"
-    data.write_text(json.dumps(asdict(result), indent=2) + "\n")
+    write_result(data, asdict(result))
     subset_histogram(
         picture,
         labels=[_label(subset) for subset in result.subsets],

@@ -8,7 +8,6 @@ NeuralSort as published is the formula of Grover et al. with its m x m matrices 
 Their code sums the rows of a matrix by a product with an m x m matrix of ones, O(m^3), and is slower still.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from khot import _checks
 from khot.errors import InvalidValueError
 from khot.experiments.machine import machine
+from khot.experiments.runs import write_result
 from khot.report.figures import timing_lines
 from khot.topk import neuralsort, successive_softmax
 
@@ -121,7 +121,7 @@ def run(candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS
 def write(result: Result, folder: Path) -> tuple[Path, Path]:
     """Write `timing.json` and `timing.png` into an existing folder; returns their paths."""
     data, picture = folder / "timing.json", folder / "timing.png"
-    data.write_text(json.dumps(asdict(result), indent=2) + "\n")
+    write_result(data, asdict(result))
     means = {name: [row.operator_seconds.mean for row in result.rows if row.operator == name] for name in OPERATORS}
     timing_lines(
         picture,
