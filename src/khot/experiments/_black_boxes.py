@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence
 
 from khot.explain.fidelity import gradient_norms
 from khot.explain.networks import word_vectors
 from khot.training import Adam, RMSprop, Run, Settings, Step, fit
 
 _ROWS = 500  # predicted together
+_TOGETHER = 64  # sequences of an LSTM
 
 
 class WordNetwork(nn.Sequential):
@@ -39,8 +39,8 @@ class SentenceNetwork(nn.Module):
     def __init__(self, vocabulary: int, embedding: int = 100, units: int = 100) -> None:
         super().__init__()
         self.embedding = word_vectors(vocabulary, embedding)
-        self.words = nn.LSTM(embedding, units, batch_first=True, bidirectional=True)
-        self.sentences = nn.LSTM(2 * units, units, batch_first=True, bidirectional=True)
+        self.words = _BothWays(embedding, units)
+        self.sentences = _BothWays(2 * units, units)
         self.head = nn.Linear(2 * units, 2)
 
     def forward(self, codes: Tensor) -> Tensor:
@@ -49,16 +49,33 @@ class SentenceNetwork(nn.Module):
         features = self.embedding.weight.new_zeros(*codes.shape[:2], self.head.in_features)
         if present.any():
             inside = self.embedding(codes[present][:, : int(lengths.max())])
-            features = features.masked_scatter(present.unsqueeze(-1), _ends(self.words, inside, lengths[present]))
+            features = features.masked_scatter(present.unsqueeze(-1), self.words(inside, lengths[present]))
         last = torch.where(present, torch.arange(1, codes.shape[1] + 1), 0).amax(1).clamp(min=1)
-        return self.head(_ends(self.sentences, features, last))
+        return self.head(self.sentences(features, last))
 
 
-def _ends(network: nn.LSTM, inputs: Tensor, lengths: Tensor) -> Tensor:
-    """The last states (b, 2 units) of both directions."""
-    packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
-    _, (states, _) = network(packed)
-    return torch.cat([states[0], states[1]], -1)
+class _BothWays(nn.Module):
+    """Sequences (b, length, features) to the last states (b, 2 units) of two LSTMs, one of which reads them backwards.
+
+    Sequences of about the same length go together. torch has a faster LSTM for these than for packed ones.
+    """
+
+    def __init__(self, features: int, units: int) -> None:
+        super().__init__()
+        self.onwards = nn.LSTM(features, units, batch_first=True)
+        self.backwards = nn.LSTM(features, units, batch_first=True)
+
+    def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        order = lengths.argsort()
+        ends = [self._ends(inputs[part], lengths[part]) for part in order.split(_TOGETHER)]
+        return torch.cat(ends)[order.argsort()]
+
+    def _ends(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        inputs, last = inputs[:, : int(lengths.max())], lengths - 1
+        rows = torch.arange(len(inputs))
+        reverse = (last[:, None] - torch.arange(inputs.shape[1])).clamp(min=0)
+        both = self.onwards(inputs)[0], self.backwards(inputs[rows[:, None], reverse])[0]
+        return torch.cat([states[rows, last] for states in both], -1)
 
 
 @dataclass(frozen=True)
