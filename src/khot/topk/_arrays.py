@@ -1,5 +1,6 @@
 """Tensors as the NumPy arrays that compiled loops take."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,11 @@ def as_array(x: Tensor) -> np.ndarray:
     if x.dtype not in _OF_KERNELS:
         x = x.float()
     return np.ascontiguousarray(x.numpy(force=True))
+
+
+def flat(x: Any, batch: Sequence[int]) -> Any:
+    """A tensor with one entry a row (rows,); a number as it is."""
+    return x.expand(batch).reshape(-1) if isinstance(x, Tensor) else x
 
 
 def numbers(x: Any, count: int, dtype: type) -> np.ndarray:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
+from khot.topk._arrays import narrow
 from khot.topk.hard import one_hots, per_row
 
 ABSENT = torch.finfo(torch.float64).min  # stands for log 0 where an infinity would turn into NaN
@@ -53,8 +54,7 @@ class _Widen(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        largest = torch.finfo(ctx.dtype).max
-        return grad.clamp(-largest, largest).to(ctx.dtype)
+        return narrow(grad, ctx.dtype)
 
 
 def widen(x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from khot import _checks
 from khot.errors import NotAvailableError
 from khot.topk import _successive_rows
+from khot.topk._arrays import flat
 from khot.topk._rows import check, widen
 from khot.topk._successive_modes import table_shape
 
@@ -29,15 +30,10 @@ def successive(
     if index is not None:
         index = _checks.items(index, n, (*batch, steps)).reshape(math.prod(batch), steps)
     eager = not _checks.hidden(keys, k, temperature, index) and not _checks.traced()
-    k, temperature = _flat(k, batch), _flat(temperature, batch)
+    k, temperature = flat(k, batch), flat(temperature, batch)
     run = _eager if eager else _traced
     result = run(keys if keys.ndim == 2 else keys.reshape(math.prod(batch), n), k, temperature, index, steps, mode)
     return result if keys.ndim == 2 else result.reshape(*batch, *result.shape[1:])
-
-
-def _flat(x: Any, batch: list[int]) -> Any:
-    """A tensor with one entry a row; a number as it is."""
-    return x.expand(batch).reshape(-1) if isinstance(x, Tensor) else x
 
 
 def _eager(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Tensor:

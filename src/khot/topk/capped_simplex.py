@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.topk._arrays import as_array, compiled, narrow, numbers
+from khot.topk._arrays import as_array, compiled, flat, narrow, numbers
 from khot.topk._rows import ABSENT, FLOOR, finish_sum, prepare
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
@@ -65,16 +65,12 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
 def _compiled(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
     """Where nobody looks on. Bad keys are found on the way."""
     *batch, n = keys.shape
-    columns = (_checks.count(k, n, batch), np.int64), (_checks.temperature(temperature, batch), np.float64)
-    arrays = (_column(x, batch, dtype) for x, dtype in columns)
+    k, temperature = flat(_checks.count(k, n, batch), batch), flat(_checks.temperature(temperature, batch), batch)
+    k = k.cpu() if isinstance(k, Tensor) else k
+    temperature = temperature.to("cpu", torch.float64) if isinstance(temperature, Tensor) else temperature
+    count = math.prod(batch)
+    arrays = numbers(k, count, np.int64), numbers(temperature, count, np.float64)
     return _Compiled.apply(keys, *arrays)  # pyright: ignore[reportReturnType]
-
-
-def _column(x: Any, batch: list[int], dtype: type) -> np.ndarray:
-    """One number a row (rows,)."""
-    if isinstance(x, Tensor):
-        x = x.detach().cpu().expand(batch).reshape(-1).to(torch.int64 if dtype is np.int64 else torch.float64)
-    return numbers(x, math.prod(batch), dtype)
 
 
 class _Compiled(torch.autograd.Function):
