@@ -141,7 +141,10 @@ class _SentenceEncoder(nn.Module):
 
 
 class TokenPredictor(nn.Module):
-    """Tokens (b, length) and a mask of them to class logits: the mean embedding of the chosen, and two dense layers."""
+    """Tokens (b, length) and a mask of them to class logits: the sum of the chosen's embeddings, and two dense layers.
+
+    L2X divides the sum by k, a constant that the dense layer can learn.
+    """
 
     def __init__(self, vocabulary: int, classes: int, embedding: int = 50, width: int = 250) -> None:
         super().__init__()
@@ -149,7 +152,7 @@ class TokenPredictor(nn.Module):
         self.head = _dense(embedding, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
-        return self.head(_mean(self.embedding(codes), mask))
+        return self.head(_sum(self.embedding(codes), mask))
 
 
 class SentencePredictor(nn.Module):
@@ -161,7 +164,7 @@ class SentencePredictor(nn.Module):
         self.head = _dense(self.sentences.features, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
-        return self.head(_mean(self.sentences(codes), mask))
+        return self.head(_sum(self.sentences(codes), mask))
 
 
 class ColumnSelector(nn.Sequential):
@@ -234,10 +237,9 @@ def _whole_patches(images: Tensor, size: int, grid: tuple[int, int]) -> Tensor:
     return functional.pad(images, (0, missing[1], 0, missing[0]))
 
 
-def _mean(features: Tensor, mask: Tensor) -> Tensor:
-    """The mean (b, f) of features (b, items, f), weighted by a mask (b, items)."""
-    total = (features * mask.unsqueeze(-1)).sum(1)
-    return total / mask.sum(1, keepdim=True).clamp(min=1.0)
+def _sum(features: Tensor, mask: Tensor) -> Tensor:
+    """The sum (b, f) of features (b, items, f), weighted by a mask (b, items)."""
+    return (mask.unsqueeze(1) @ features).squeeze(1)
 
 
 def _dense(features: int, width: int, classes: int) -> nn.Sequential:

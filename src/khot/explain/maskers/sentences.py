@@ -67,7 +67,7 @@ class Sentences(Texts):
         return SentenceSelector(self.size)
 
     def predictor(self, classes: int) -> nn.Module:
-        """That of L2X: convolutions of the chosen sentences, their mean, and two dense layers."""
+        """That of L2X: convolutions of the chosen sentences, their sum, and two dense layers."""
         return SentencePredictor(self.size, classes)
 
     def places(self, text: str) -> list[tuple[int, int]]:

@@ -80,7 +80,7 @@ class Tokens:
         return (TokenSelector if len(self.shape_) == 1 else SentenceSelector)(self.vocabulary_)
 
     def predictor(self, classes: int) -> nn.Module:
-        """That of L2X: the mean of the features of the chosen items, and two dense layers."""
+        """That of L2X: the sum of the features of the chosen items, and two dense layers."""
         return (TokenPredictor if len(self.shape_) == 1 else SentencePredictor)(self.vocabulary_, classes)
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803

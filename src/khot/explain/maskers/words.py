@@ -75,7 +75,7 @@ class Words(Texts):
         return TokenSelector(self.size)
 
     def predictor(self, classes: int) -> nn.Module:
-        """That of L2X: the mean of the embeddings of the chosen words, and two dense layers."""
+        """That of L2X: the sum of the embeddings of the chosen words, and two dense layers."""
         return TokenPredictor(self.size, classes)
 
     def places(self, text: str) -> list[tuple[int, int]]:
