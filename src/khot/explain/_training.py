@@ -13,6 +13,8 @@ from khot.topk import hard_topk
 from khot.training import Step
 
 _ROWS = 512  # looked at together when there is no gradient
+_SCALES = -20.0, 20.0  # of logits, as powers of two
+_HALVINGS = 40
 
 Rows = dict[str, Tensor]
 """codes (n, ...), eligible and forced (n, items), outputs (n, classes)."""
@@ -69,24 +71,43 @@ class ExplainLoss:
 
 @dataclass(frozen=True)
 class Validation:
-    """The same with the top k of the logits, without noise, on held-out rows."""
+    """The same with the top k of the logits, without noise, on held-out rows.
+
+    A predictor that has seen relaxed samples only is too sure of hard ones, the more so the warmer they were, and that
+    says nothing about the choice: its logits are scaled to fit.
+    """
 
     rows: Rows = field(repr=False)
     k: int
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
         device = next(module.parameters()).device
-        total = 0.0
+        logits: list[Tensor] = []
         for start in range(0, len(self.rows["codes"]), _ROWS):
             part = {name: value[start : start + _ROWS].to(device) for name, value in self.rows.items()}
-            predicted = module(part["codes"], part["eligible"], part["forced"], self.k, hard_topk)
-            total += cross_entropy(part["outputs"], predicted).item() * len(predicted)
-        return {"loss": total / len(self.rows["codes"])}
+            logits.append(module(part["codes"], part["eligible"], part["forced"], self.k, hard_topk).double().cpu())
+        return {"loss": calibrated_loss(self.rows["outputs"].double(), torch.cat(logits))}
 
 
 def cross_entropy(outputs: Tensor, logits: Tensor) -> Tensor:
     """The mean over rows of -sum_c outputs_c log softmax(logits)_c."""
     return -(outputs * logits.log_softmax(-1)).sum(-1).mean()
+
+
+def calibrated_loss(outputs: Tensor, logits: Tensor) -> float:
+    """The least cross-entropy of outputs and scaled logits (n, classes), which is convex in the scale.
+
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 4.0]])
+    >>> outputs = (logits / 8).softmax(-1)
+    >>> abs(calibrated_loss(outputs, logits) - cross_entropy(outputs, logits / 8).item()) < 1e-6
+    True
+    """
+    low, high = _SCALES
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rises = (((logits * 2**middle).softmax(-1) - outputs) * logits).sum() > 0
+        low, high = (low, middle) if rises else (middle, high)
+    return cross_entropy(outputs, logits * 2**low).item()
 
 
 def scores(module: Explainer, codes: Tensor) -> Tensor:

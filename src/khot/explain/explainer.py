@@ -56,7 +56,8 @@ class SubsetExplainer:
     search_epochs : int
         Epochs for each temperature of the search.
     validation_share : float
-        Share of the rows that are held out; the weights of the epoch with the least loss on them are kept.
+        Share of the rows that are held out; the weights of the epoch with the least loss on them are kept. That is the
+        loss of the top k items, with the logits of the predictor scaled as fits best.
     model_batch_size : int
         Most rows in a call of the black box.
     class_names : sequence of str, optional
