@@ -104,7 +104,7 @@ SIZES = {  # which of its two halves decides a row of the switch is not found fr
     "full": dict.fromkeys(PROBLEMS, LARGE),
 }
 SEEDS = {"quick": (0,), "full": (0, 1, 2)}
-SETTINGS = {"temperature": 0.5, "learning_rate": 3e-3, "patience": None}
+SETTINGS = {"temperature": 0.3, "learning_rate": 3e-3, "patience": None}
 
 
 @dataclass(frozen=True)
