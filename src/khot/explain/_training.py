@@ -84,8 +84,8 @@ class Validation:
         device = next(module.parameters()).device
         logits: list[Tensor] = []
         for start in range(0, len(self.rows["codes"]), _ROWS):
-            part = {name: value[start : start + _ROWS].to(device) for name, value in self.rows.items()}
-            logits.append(module(part["codes"], part["eligible"], part["forced"], self.k, hard_topk).double().cpu())
+            part = (self.rows[name][start : start + _ROWS].to(device) for name in ("codes", "eligible", "forced"))
+            logits.append(module(*part, self.k, hard_topk).cpu().double())
         return {"loss": calibrated_loss(self.rows["outputs"].double(), torch.cat(logits))}
 
 
