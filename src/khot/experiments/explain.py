@@ -201,7 +201,13 @@ def write(result: Result, folder: Path) -> list[Path]:
     if len(both) < 2:
         return [data]
     columns = [(f"{row.method}: {row.post_hoc_accuracy:.1f}% of reviews keep their class", row.shown) for row in both]
-    write_columns(page, f"{result.task}: what decides, in {SHOWN} test reviews", columns)
+    introduction = (
+        "What the model says of a review, with its probability on the whole review and on the marked items alone. "
+        f"– is a rare word, which the model does not know. The first {SHOWN // 2} are the shortest "
+        "test reviews, the others were drawn at random."
+    )
+    title = f"{result.task}: what decides, in {SHOWN} test reviews"
+    write_columns(page, title, columns, reviews.CLASSES, introduction)
     return [data, page]
 
 

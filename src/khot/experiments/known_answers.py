@@ -103,7 +103,7 @@ SIZES = {  # which of its two halves decides a row of the switch is not found fr
     "quick": dict.fromkeys(PROBLEMS, SMALL) | {"switch": LARGE},
     "full": dict.fromkeys(PROBLEMS, LARGE),
 }
-SEEDS = {"quick": (0,), "full": (0, 1, 2)}
+SEEDS = {"quick": (0,), "full": (3, 4, 5)}  # the settings were chosen with 0, 1 and 2
 SETTINGS = {"temperature": 0.3, "learning_rate": 3e-3, "patience": None}
 
 
@@ -114,7 +114,7 @@ class Row:
     problem: str
     method: str
     median_rank: float  # the mean over the seeds
-    by_seed: list[float]
+    by_seed: dict[int, float]
     optimum: float
     size: Size
     minutes: float
@@ -133,16 +133,16 @@ def median_rank(scores: NDArray[Any], relevant: NDArray[np.bool_]) -> float:
 def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
     """Explain one problem with one method."""
     began, problem, size = time.perf_counter(), PROBLEMS[name], SIZES[profile][name]
-    found = []
+    found = {}
     for seed in SEEDS[profile]:
         noise = np.random.RandomState(seed)
         train, test = problem.draw(size.rows, noise), problem.draw(test_rows, noise)
         options = {"epochs": size.epochs, "batch_size": size.batch_size, "random_state": seed} | SETTINGS
         explainer = SubsetExplainer(problem.k, sampler=method, **options)
         scores = explainer.fit(problem.predict_proba, train).explain(test).scores
-        found.append(round(median_rank(scores, problem.relevant(test)), 3))
+        found[seed] = round(median_rank(scores, problem.relevant(test)), 3)
     minutes = round((time.perf_counter() - began) / 60, 2)
-    return Row(name, method, round(float(np.mean(found)), 3), found, problem.optimum, size, minutes)
+    return Row(name, method, round(float(np.mean(list(found.values()))), 3), found, problem.optimum, size, minutes)
 
 
 def write(rows: list[Row], folder: Path) -> Path:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PADDING, START, UNKNOWN, FIRST = 0, 1, 2, 3  # numbers of no word, of the start, of rare words, of the most frequent one
+CLASSES = "negative", "positive"
 
 _NOT_WORD = re.compile(r"[^a-z0-9']+")
 _END = re.compile(r"(?<=[.!?])\s+|\n+")

@@ -35,18 +35,24 @@ class Marked(Protocol):
     def masked(self) -> list[float]: ...
 
 
-def write_columns(path: Path, title: str, columns: Sequence[tuple[str, Sequence[Marked]]]) -> None:
+def write_columns(
+    path: Path,
+    title: str,
+    columns: Sequence[tuple[str, Sequence[Marked]]],
+    classes: Sequence[str],
+    introduction: str = "",
+) -> None:
     """Write a page that shows the same rows, explained in different ways, side by side."""
     width = 100 / len(columns)
     heads = "".join(f'<th style="width: {width:g}%">{escape(head)}</th>' for head, _ in columns)
-    rows = zip(*(rows for _, rows in columns), strict=True)
-    body = "".join("<tr>" + "".join(f"<td>{_marked(row)}</td>" for row in several) + "</tr>" for several in rows)
-    write_explanations(path, title, [f'<table class="khot"><tr>{heads}</tr>{body}</table>'])
+    rows = zip(*([f"<td>{_marked(row, classes)}</td>" for row in rows] for _, rows in columns), strict=True)
+    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    write_explanations(path, title, [f'<table class="khot"><tr>{heads}</tr>{body}</table>'], introduction)
 
 
-def _marked(row: Marked) -> str:
+def _marked(row: Marked, classes: Sequence[str]) -> str:
     label = max(range(len(row.full)), key=lambda i: row.full[i])
-    says = f"class {label}: {row.full[label]:.2f} on the whole, {row.masked[label]:.2f} on the chosen"
+    says = f"{escape(classes[label])}: {row.full[label]:.2f} on the whole, {row.masked[label]:.2f} on the chosen"
     items = (f"<mark>{escape(x)}</mark>" if i in row.chosen else escape(x) for i, x in enumerate(row.items))
     return f'<p class="says">{says}</p><p>{" ".join(items)}</p>'
 
