@@ -73,7 +73,7 @@ def fitting(estimator: Any) -> Iterator[Path]:
     before = dict(vars(estimator))
     try:
         if estimator.folder is not None:
-            yield Path(estimator.folder)
+            yield Path(estimator.folder).expanduser()
         else:
             with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder)

@@ -71,7 +71,8 @@ def load_weights(folder: Path, module: nn.Module, tensors: dict[str, Tensor], pr
         module.load_state_dict(weights)
     except RuntimeError as error:
         raise ModelFileError(
-            f"{prefix.rstrip('/')} does not fit the weights in {folder} ({error}): pass the same make"
+            f"{prefix.rstrip('/')} does not fit the weights in {folder} ({' '.join(str(error).split())}): "
+            "pass the same make"
         ) from error
     return module.eval()
 
@@ -85,7 +86,7 @@ def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
         raise ModelFileError(f"{folder} cannot be made or written to: save {_a(kind)} to another folder")
     files = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     inside = {name for name in files if not name.startswith(".") and not name.endswith(".draft")}
-    if not inside <= {f"{kind}.json", _TENSORS, *beside}:
+    if not inside <= {f"{kind}.json", _TENSORS, *beside} or (inside and f"{kind}.json" not in inside):
         raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
 
 

@@ -103,12 +103,13 @@ def read_queries(
     else:
         label = layout.label if label is None else label
         labelled, place = label in names, names.index(label) if label in names else -1
-        order = _by_name(path, names, layout.columns, label)
+        order = by_name(path, names, layout.columns, label)
     rows = _numbers(path, [[line[i] for i in order] for line in lines], [names[i] for i in order] if names else None)
     return rows, _labels([line[place] for line in lines]) if labelled else None
 
 
-def _by_name(path: Path, names: list[str], columns: list[str], label: str | None) -> list[int]:
+def by_name(path: Path, names: list[str], columns: list[str], label: str | None = None) -> list[int]:
+    """Where the `columns` of the training stand among the `names` of a file, which may have one more, the label."""
     for name in columns:
         if name not in names:
             raise DataFileError(f"{path} has no column {name!r}, which the model was trained with: add it")
@@ -153,7 +154,7 @@ def read_matrix(
     table = (_parquet if kind == ".parquet" else _csv)(path, label, ignored, columns)
     if not columns or not table.names:
         return table
-    return Table(table.rows[:, _by_name(path, table.names, columns, None)], table.labels, columns)
+    return Table(table.rows[:, by_name(path, table.names, columns)], table.labels, columns)
 
 
 def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None) -> Table:
@@ -177,13 +178,14 @@ def read_named(
     needed: bool = False,
     known: Collection[str] = (),
     hint: str = "or encode them as numbers",
+    header: bool | None = None,
 ) -> tuple[np.ndarray, list[str] | None]:
     """Rows of numbers of a CSV file without the `ignored` columns, which may be `needed`, and the others' names.
 
-    A first line with all of the `known` names has names. `hint` says what else can be done with words than to leave
-    them out.
+    A first line with all of the `known` names has names, or one of which `header` says so. `hint` says what else can be
+    done with words than to leave them out.
     """
-    names, lines = _without(path, *_lines(path, known=known), ignored, needed)
+    names, lines = _without(path, *_lines(path, header, known=known), ignored, needed)
     return _numbers(path, lines, names, "all columns", hint), names
 
 

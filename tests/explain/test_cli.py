@@ -30,6 +30,7 @@ def of_numbers(rows):
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "judge.py").write_text(MODEL)
     (tmp_path / "broken.py").write_text("1 / 0")
+    (tmp_path / "needy.py").write_text("import no_such_package")
     (tmp_path / "leaves.py").write_text("raise SystemExit('bye\\nnow')")
     with (tmp_path / "reviews.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["id", "review"], *([i, text] for i, text in enumerate(TEXTS))])
@@ -62,8 +63,13 @@ def test_texts(folder: Path, capsys: pytest.CaptureFixture):
 
 def test_sentences_of_a_length(folder: Path):
     options = "--temperature 0.5 --epochs 1 --batch-size 200"
-    run(f"fit reviews.csv --text review --items sentences --length 7 --model judge:of_texts -k 1 -o why {options}")
-    assert json.loads((folder / "why" / "explainer.json").read_text())["masker"]["fields"]["length"] == 7
+    (folder / "two.csv").write_text("id,review\n" + "".join(f"{i},It was {w}. Or not?\n" for i, w in enumerate(TEXTS)))
+    line = (
+        "fit two.csv --text review --ignore id --items sentences --length 7 --sentences 3 --model judge:of_texts -k 1"
+    )
+    run(f"{line} -o why {options}")
+    fields = json.loads((folder / "why" / "explainer.json").read_text())["masker"]["fields"]
+    assert (fields["length"], fields["sentences"]) == (7, 3)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +98,33 @@ def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
     printed = capsys.readouterr().out
     assert "[e = 3]" in printed
     assert "row 0, yes: 1.000 on the whole" in printed
-    (folder / "few.csv").write_text("b,a,c,d,e\n0,0,0,0,3\n")
-    with pytest.raises(SystemExit):
-        main(["explain", "apply", "why", "few.csv"])
-    assert "give it the same, in the same order" in capsys.readouterr().err
+    (folder / "few.csv").write_text("e,b,a,c,d\n3,0,0,0,0\n")
+    run("apply why few.csv")
+    assert "[e = 3]" in capsys.readouterr().out
+    for names, message in (("b,a,c,d", "no column 'e'"), ("a,b,c,d,e,id2", "has a column 'id2'")):
+        (folder / "few.csv").write_text(f"{names}\n" + ",".join("0" for _ in names.split(",")) + "\n")
+        with pytest.raises(SystemExit):
+            main(["explain", "apply", "why", "few.csv"])
+        assert message in capsys.readouterr().err
+
+
+def test_names_that_are_numbers(folder: Path, capsys: pytest.CaptureFixture):
+    lines = "".join(",".join(map(str, row)) + "\n" for row in X[:50].round(3))
+    (folder / "years.csv").write_text(f"2018,2019,2020,2021,2022\n{lines}")
+    run(f"fit years.csv --header --model judge:of_numbers -k 1 -o why {QUICK}")
+    assert "years.csv has 50 rows" in capsys.readouterr().out
+    run("apply why years.csv --csv out.csv")
+    records = list(csv.DictReader((folder / "out.csv").read_text().splitlines()))
+    assert len(records) == 50
+    assert all(record["text"].startswith("20") for record in records)
+
+
+def test_a_model_that_exits(folder: Path, capsys: pytest.CaptureFixture):
+    (folder / "quits.py").write_text("def of_texts(texts):\n    raise SystemExit(0)\n")
+    with pytest.raises(SystemExit) as stop:
+        main(f"explain fit reviews.csv --text review --model quits:of_texts -k 1 -o why {QUICK}".split())
+    assert stop.value.code == 2
+    assert "predict_proba raised SystemExit" in capsys.readouterr().err
 
 
 def test_an_explainer_that_was_saved_from_python(folder: Path, capsys: pytest.CaptureFixture):
@@ -116,7 +145,12 @@ def test_an_explainer_that_was_saved_from_python(folder: Path, capsys: pytest.Ca
     ("line", "message"),
     [
         ("fit reviews.csv --text review --model judge -k 2 -o why", "must be module:function"),
-        ("fit reviews.csv --text review --model nobody:of_texts -k 2 -o why", "cannot be found"),
+        ("fit reviews.csv --text review --model nobody:of_texts -k 2 -o why", "run khot in the folder of nobody.py"),
+        (
+            "fit reviews.csv --text review --model needy:of_texts -k 2 -o why",
+            "import needy to see why",
+        ),
+        ("fit reviews.csv --text review --model judge:__name__ -k 2 -o why", "must be a function, but is a str"),
         ("fit reviews.csv --text review --model judge:nothing -k 2 -o why", "cannot be found"),
         ("fit reviews.csv --text review --model broken:of_texts -k 2 -o why", "(ZeroDivisionError: division by zero)"),
         (
@@ -130,7 +164,9 @@ def test_an_explainer_that_was_saved_from_python(folder: Path, capsys: pytest.Ca
         ),
         ("fit numbers.csv --ignore y --length 9 --model judge:of_numbers -k 2 -o why", "--length is for texts"),
         ("fit numbers.csv --ignore z --model judge:of_numbers -k 2 -o why", "no column 'z'"),
-        ("fit reviews.csv --ignore id --text review --model judge:of_texts -k 2 -o why", "--ignore is for tables"),
+        ("fit reviews.csv --text review --sentences 2 --model judge:of_texts -k 2 -o why", "pass --items sentences"),
+        ("fit numbers.csv --sentences 2 --model judge:of_numbers -k 2 -o why", "--sentences is for texts"),
+        ("fit reviews.csv --text review --length 1000000000000 --model judge:of_texts -k 2 -o why", "at most 100000"),
         ("fit reviews.csv --text= --model judge:of_texts -k 2 -o why", "no column ''"),
         (
             "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --run ./why",

@@ -80,7 +80,9 @@ def test_eligible_and_forced_items():
 
 def test_limits_for_all_rows_hold_in_explain_too(tmp_path):
     last = np.array([False, False, False, False, True])
-    explainer = quick(k=2, epochs=1).fit(from_last_column, X, forced=last, eligible=torch.tensor([True] + [False] * 4))
+    explainer = quick(k=2, epochs=1)
+    with pytest.warns(UserWarning, match="no row has more than k = 2 items"):
+        explainer.fit(from_last_column, X, forced=last, eligible=torch.tensor([True] + [False] * 4))
     explainer.save(tmp_path)
     for one in (explainer, SubsetExplainer.load(tmp_path)):
         assert one.explain(X[:5]).chosen.tolist() == [[True, False, False, False, True]] * 5
@@ -146,9 +148,13 @@ def test_networks_of_ones_own():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"selector": nn.Linear(5, 1)}, r"selector must return shape \(2, 5\), but got shape \(2, 1\)"),
-        ({"predictor": _One()}, r"predictor must return shape \(2, 2\), but got shape \(2, 1\)"),
-        ({"sampler": lambda logits, k, t, generator: logits[:, :1]}, "sampler must return the shape of the logits"),
+        (
+            {"selector": nn.Linear(5, 1)},
+            r"selector must return .* shape \(2, 5\), but got .* of shape \(2, 1\)",
+        ),
+        ({"predictor": _One()}, r"predictor must return .* shape \(2, 2\), but got torch.float32 of shape \(2, 1\)"),
+        ({"sampler": lambda logits, k, t, generator: logits[:, :1]}, "sampler must return .* a number for each item"),
+        ({"sampler": lambda logits, k, t, generator: logits.detach().numpy()}, "sampler must return .* got ndarray"),
     ],
 )
 def test_networks_that_do_not_fit(options, message):
@@ -299,7 +305,7 @@ def test_half_precision_is_precise_enough():
 
 def test_a_sentence_does_not_depend_on_other_rows():
     texts = ["Great plot. Dull music here!", "Fine. Poor scene, " + "very " * 30 + "dull."]
-    explainer = quick(masker="sentences", epochs=1).fit(from_words, TEXTS)
+    explainer = quick(masker="sentences", epochs=1).fit(from_words, [f"So. {text}." for text in TEXTS])
     alone, together = explainer.explain(texts[:1]).scores[0], explainer.explain(texts).scores[0]
     np.testing.assert_allclose(alone, together, rtol=1e-5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from khot.errors import InvalidValueError, KhotError, ModelFileError
+from khot.errors import InvalidTypeError, InvalidValueError, KhotError, ModelFileError
 from khot.explain import Columns, Explanation, Words, fidelity
 
 TEXTS = ["A <b>great</b> film.", "Dull."]
@@ -43,7 +43,8 @@ def test_json_can_be_read_back(explanation: Explanation, tmp_path: Path):
 def test_the_page_marks_the_chosen_words_and_escapes_the_rest(explanation: Explanation, tmp_path: Path):
     explanation.to_html(tmp_path / "why.html", title="Why <it>?")
     page = (tmp_path / "why.html").read_text(encoding="utf-8")
-    marks = '<mark title="score 3">great</mark>&lt;/b&gt; <mark title="score 2">film</mark>.'
+    strong, weak = (f'<mark style="background: rgb(255 205 80 / {share}%)" title="score' for share in (100, 65))
+    marks = f'{strong} 3">great</mark>&lt;/b&gt; {weak} 2">film</mark>.'
     assert f"&lt;b&gt;{marks}" in page
     assert "row 0, class 1: 0.900 on the whole, 0.700 on the chosen items<" in page
     assert "row 1, class 0: 0.800 on the whole, 0.400 on the chosen items, which say class 1: 0.600" in page
@@ -164,8 +165,33 @@ def test_bad_choices():
         fidelity.random_items(present, 1, seed=-1)
     with pytest.raises(InvalidValueError, match=r"same shape \(rows, items\), but got \(3,\) and \(2, 3\)"):
         fidelity.largest_items(np.zeros(3), present, 1)
-    with pytest.raises(InvalidValueError, match=r"chosen must have shape \(4, items\), but got \(2, 3\)"):
+    with pytest.raises(InvalidValueError, match=r"shape \(4, items\), but got bool of shape \(2, 3\)"):
         fidelity.post_hoc_accuracy_of(lambda rows: rows, Columns(), np.zeros((4, 3)), present)
+    with pytest.raises(InvalidValueError, match=r"shape \(2, items\), but got int64 of shape \(2, 3\)"):
+        fidelity.post_hoc_accuracy_of(lambda rows: rows, Columns(), np.zeros((2, 3)), np.zeros((2, 3), np.int64))
+    with pytest.raises(InvalidTypeError, match="pass a list of them"):
+        fidelity.stability([1, 2])  # pyright: ignore[reportArgumentType]
+
+
+def test_a_share_lies_in_its_interval():
+    for flags in ([True] * 1280, [False] * 1280, [True] * 3):
+        share = fidelity.Share.of(np.array(flags))
+        assert share.low <= share.value <= share.high
+
+
+def test_random_items_for_comparison():
+    rows = np.random.RandomState(0).randn(400, 4)
+
+    def of_the_first(X):  # noqa: N803
+        p = (X[:, 0] > 0) * 1.0
+        return np.stack([1 - p, p], 1)
+
+    chosen = np.tile([True, False, False, False], (400, 1))
+    outputs = of_the_first(rows)
+    explanation = Explanation(Columns().fit(rows), rows, chosen, chosen * 1.0, outputs, outputs)
+    share = fidelity.random_accuracy(explanation, of_the_first)
+    assert fidelity.post_hoc_accuracy(explanation).value == 1
+    assert 0.5 < share.value < 0.75  # right where the first is drawn, and in half of the other rows
 
 
 def test_the_largest_items_are_present_ones():

@@ -86,7 +86,21 @@ def test_sentences_begin_after_marks_and_keep_what_closes_them():
     masker = Sentences().fit(TEXTS)
     text = '... "Stop." -- !) he said?! (Twice.)\n***\n- so'
     items = [piece for piece, item in masker.pieces(text) if item is not None]
-    assert items == ['"Stop."', ") he said?!", "(Twice.)", "- so"]
+    assert items == ['"Stop."', "he said?!", "(Twice.)", "- so"]
+
+
+def test_dots_inside_words_end_no_sentence():
+    masker = Sentences().fit(TEXTS)
+    text = "It has 3.5 stars at www.foo.com/a?b=1. 好。Yes!"
+    assert [piece for piece, item in masker.pieces(text) if item is not None] == [
+        "It has 3.5 stars at www.foo.com/a?b=1.",
+        "好。",
+        "Yes!",
+    ]
+    for hostile in ("." * 10**6 + "a", ".'" * 10**6, "a" + "'" * 10**6):
+        start = time.perf_counter()
+        masker.pieces(hostile)
+        assert time.perf_counter() - start < 5
 
 
 def test_texts_stay_in_their_form():
@@ -248,7 +262,7 @@ def test_large_columns_have_finite_codes():
     X = np.array([[1e200, -1e300], [3e200, 1e300]])  # noqa: N806
     masker = Columns().fit(X)
     np.testing.assert_allclose(masker.encode(X).codes, [[-1, -1], [1, 1]], rtol=1e-6)
-    np.testing.assert_allclose(Patches().fit(X[None]).encode(X[None]).codes[0, 0, 1], [0, 2**0.5], atol=1e-6)
+    np.testing.assert_allclose(Patches(2).fit(X[None]).encode(X[None]).codes[0, 0, 1], [0, 2**0.5], atol=1e-6)
     with pytest.raises(KhotError, match="'0' is not: divide it"):
         Columns().fit([[1e308], [-1.5e308]]).encode([[1.7e308]])
     with pytest.raises(KhotError, match="about as large as in fit"):

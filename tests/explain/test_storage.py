@@ -29,7 +29,7 @@ class Seen(nn.Module):
     [
         (Columns(groups=[[0, 1], [2], [3], [4]]), X, from_last_column),
         (Words(length=12), TEXTS, from_words),
-        ("sentences", TEXTS, from_words),
+        ("sentences", [f"{text}. So. What?" for text in TEXTS], from_words),
     ],
 )
 def test_a_saved_explainer_chooses_as_before(masker, rows, model, tmp_path):

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except UnicodeEncodeError as error:
-        print(f"khot: {error}: write to a file (--out), or set PYTHONIOENCODING=utf-8", file=sys.stderr)
+        print(f"khot: {error}: write to a file instead, or set PYTHONIOENCODING=utf-8", file=sys.stderr)
         sys.exit(2)
     except (KhotError, OSError) as error:
         print(f"khot: {error}", file=sys.stderr)

@@ -23,6 +23,8 @@ def fit(
     text: str | None = None,
     items: Literal["words", "sentences"] = "words",
     length: WholeNumber | None = None,
+    sentences: WholeNumber | None = None,
+    header: bool | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     classes: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     sampler: Literal["subset", "l2x"] = "subset",
@@ -55,8 +57,13 @@ def fit(
     length
         Of a text with more words, only the last so many can be chosen, 400 by default; of a longer sentence, the first
         so many words are read, 100 by default. Shorter is quicker.
+    sentences
+        Of a text with more sentences, only the first so many can be chosen, 15 by default.
+    header
+        Whether the first line of a table has the names of the columns; by default that is seen from what it holds.
     ignore
-        Names of columns that are not for the model, such as an id and the label, with spaces between them.
+        Names of columns that are not for the model, such as an id and the label, with spaces between them. Of a file
+        with texts, all columns but that of --text are ignored.
     classes
         Names of the model's classes, with spaces between them, for the pages.
     sampler
@@ -85,12 +92,13 @@ def fit(
 
     check_folder(out, KIND, BESIDE)
     check_run(run, out)
-    _check_kind(text, ignore, length)
+    _check_kind(text, items, length, sentences)
     predict_proba = _find(model)
-    data, names = _read(rows, text, ignore)
+    data, names = _read(rows, text, ignore, header)
+    print(f"{rows} has {len(data)} rows")
     explainer = SubsetExplainer(
         k,
-        masker=_masker(text, items, length, names),
+        masker=_masker(text, items, length, sentences, names),
         sampler=sampler,
         temperature="search" if temperature is None else temperature,
         epochs=epochs,
@@ -117,6 +125,7 @@ def apply(
     model: str | None = None,
     text: str | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
+    header: bool | None = None,
     html: Path | None = None,
     json: Path | None = None,
     csv: Path | None = None,
@@ -128,13 +137,16 @@ def apply(
     explainer
         Folder of an explainer that `khot explain fit` or `SubsetExplainer.save` wrote.
     rows
-        A CSV file like that of the training.
+        A CSV file like that of the training; columns with names may have another order.
     model
-        As in `khot explain fit`, if it is another than there, or if the explainer was saved from Python.
+        The model as module:function, which is imported and called. By default that of `khot explain fit`, whose name
+        the explainer has kept: look at it (black_box.json) if the explainer is not your own.
     text
-        As in `khot explain fit`, if it is another than there, or if the explainer was saved from Python.
+        Name of the column with the texts, if it is another than in `khot explain fit`.
     ignore
-        As in `khot explain fit`, if they are others than there, or if the explainer was saved from Python.
+        Names of columns that are not for the model, if they are others than in `khot explain fit`.
+    header
+        Whether the first line of a table has the names of the columns; by default that is seen from what it holds.
     html
         File for a page with the chosen items marked.
     json
@@ -150,7 +162,7 @@ def apply(
     about = _about(explainer)
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])
-    data, _ = _read(rows, text, ignore or about["ignore"], columns)
+    data, _ = _read(rows, text, ignore or about["ignore"], header, columns)
     explanation = fitted.explain(data, _find(model or about["model"]))
     if html is not None:
         explanation.to_html(html, title=f"Explanations of {rows.name}")
@@ -168,23 +180,28 @@ def apply(
     print(f"{told} (95% interval {100 * share.low:.1f} to {100 * share.high:.1f})", file=sys.stderr)
 
 
-def _check_kind(text: str | None, ignore: tuple[str, ...], length: int | None) -> None:
-    """Refuse options for texts with tables, and the reverse."""
+def _check_kind(text: str | None, items: str, length: int | None, sentences: int | None) -> None:
+    """Refuse options for texts with tables, and that for sentences with words."""
     from khot.errors import InvalidValueError
 
-    if text is not None and ignore:
-        raise InvalidValueError("--ignore is for tables of numbers, but --text names a column of texts: drop one")
-    if text is None and length is not None:
-        raise InvalidValueError("--length is for texts, but there is no --text: drop it, or name the column of texts")
+    for option, value in (("--length", length), ("--sentences", sentences)):
+        if text is None and value is not None:
+            raise InvalidValueError(
+                f"{option} is for texts, but there is no --text: drop it, or name the column of texts"
+            )
+    if items == "words" and sentences is not None:
+        raise InvalidValueError("--sentences is for sentences, but words are chosen: pass --items sentences")
 
 
-def _masker(text: str | None, items: str, length: int | None, names: list[str] | None) -> Any:
+def _masker(text: str | None, items: str, length: int | None, sentences: int | None, names: list[str] | None) -> Any:
     from khot.explain import Columns, Sentences, Words
 
     if text is None:
         return Columns(names=names)
-    kind = Words if items == "words" else Sentences
-    return kind() if length is None else kind(length=length)
+    given: dict[str, Any] = {
+        name: value for name, value in (("length", length), ("sentences", sentences)) if value is not None
+    }
+    return Words(**given) if items == "words" else Sentences(**given)
 
 
 def _find(model: str) -> Any:
@@ -200,22 +217,21 @@ def _find(model: str) -> Any:
         sys.path.insert(0, "")
     try:
         found: Any = import_module(module)
-    except ImportError as error:
-        raise InvalidValueError(
-            f"--model {model} cannot be found ({_line(error)}): run khot in the folder of {module}.py, or install it"
-        ) from error
     except (Exception, SystemExit) as error:
+        missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        hint = f"run khot in the folder of {module}.py, or install it" if missing else f"import {module} to see why"
         raise InvalidValueError(
-            f"--model {model} cannot be imported ({type(error).__name__}: {_line(error)}): "
-            f"import {module} in Python to see why"
+            f"--model {model} cannot be imported ({type(error).__name__}: {_line(error)}): {hint}"
         ) from error
     try:
         for part in name.split("."):
             found = getattr(found, part)
-    except AttributeError as error:
+    except Exception as error:  # a property may raise any
         raise InvalidValueError(
             f"--model {model} cannot be found ({_line(error)}): name a function of {module}"
         ) from error
+    if not callable(found):
+        raise InvalidValueError(f"--model {model} must be a function, but is a {type(found).__name__}: name another")
     return found
 
 
@@ -223,21 +239,17 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _read(rows: Path, text: str | None, ignore: Any, columns: list[str] | None = None) -> tuple[Any, Any]:
-    """Texts, or numbers and the names of their columns, which must be those of the training, if it knew any."""
-    from khot.errors import DataFileError
-    from khot.tables import read_named, read_texts
+def _read(
+    rows: Path, text: str | None, ignore: Any, header: bool | None, columns: list[str] | None = None
+) -> tuple[Any, Any]:
+    """Texts, or numbers and the names of their columns; in the order of the training's columns, if it knew any."""
+    from khot.tables import by_name, read_named, read_texts
 
     if text is not None:
         return read_texts(rows, text), None
     hint = "or name the column of texts (--text)"
-    numbers, names = read_named(rows, ignore, needed=columns is None, hint=hint)
-    if columns and names and names != columns:
-        raise DataFileError(
-            f"{rows} must have the columns of the training, {', '.join(columns)}, but has {', '.join(names)}: "
-            "give it the same, in the same order"
-        )
-    return numbers, names
+    numbers, names = read_named(rows, ignore, needed=columns is None, known=columns or (), hint=hint, header=header)
+    return (numbers[:, by_name(rows, names, columns)], columns) if columns and names else (numbers, names)
 
 
 def _about(folder: Path) -> dict[str, Any]:

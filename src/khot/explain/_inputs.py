@@ -4,13 +4,16 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import InvalidTypeError, InvalidValueError
+from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
 from khot.explain.black_box import PredictProba
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
+from khot.explain.maskers.forms import array, data_frame, must_be_dense
+from khot.explain.maskers.items import take
 from khot.training._folders import in_use
 
 MASKERS = {"columns": Columns, "words": Words, "sentences": Sentences, "patches": Patches, "tokens": Tokens}
@@ -47,11 +50,13 @@ def function(predict_proba: Any) -> PredictProba:
 
 def count(X: Any) -> int:  # noqa: N803
     """The number of rows."""
+    must_be_dense("X", X)
     try:
+        take(X, slice(0, 1))
         return len(X)
-    except TypeError as error:
+    except (TypeError, KeyError) as error:
         raise InvalidTypeError(
-            f"X must be rows that can be counted, but got {type(X).__name__} ({error}): "
+            f"X must be rows that can be counted and cut, but got {type(X).__name__} ({error}): "
             "pass an array, a data frame, a tensor or a list"
         ) from error
 
@@ -59,23 +64,47 @@ def count(X: Any) -> int:  # noqa: N803
 def encoded(masker: Masker, X: Any) -> Items:  # noqa: N803
     """The items of rows, as many as there are rows."""
     items = masker.encode(X)
-    if len(items.codes) != len(X) or items.present.dtype != torch.bool:
-        raise InvalidValueError(
-            f"the masker must encode the {len(X)} rows of X with a bool tensor of what is present, but got "
-            f"{len(items.codes)} rows and {items.present.dtype}: pass one row for each"
+    if not isinstance(items, Items):
+        raise InvalidTypeError(
+            f"the masker must encode rows as Items, but returned {items!r}: return Items(codes, present)"
         )
-    return items
+    codes, present = items.codes, items.present
+    if not len(codes) == len(present) == len(X) or present.dtype != torch.bool or present.ndim != 2:
+        raise InvalidValueError(
+            f"the masker must encode the {len(X)} rows of X with a bool tensor (rows, items) of what is present, but "
+            f"got {len(codes)} rows and {present.dtype} of shape {tuple(present.shape)}: pass one row for each"
+        )
+    return Items(codes.detach(), present)
 
 
-def check_unused(explainer: Any) -> None:
-    """Refuse a used folder before the black box is asked."""
-    if explainer.folder is not None and not explainer.resume and any(Path(explainer.folder).glob("*")):
-        raise in_use(explainer.folder)
+def check_networks(masker: Masker, given: dict[str, nn.Module | None]) -> None:
+    """Refuse a masker without the networks that were not given."""
+    for name, module in given.items():
+        if module is None and not callable(getattr(masker, name, None)):
+            raise InvalidTypeError(
+                f"{name} must be a torch.nn.Module, as {masker!r} has no method {name}, but got None: pass one"
+            )
+
+
+def check_unused(folder: Path, resume: bool) -> None:
+    """Refuse a folder that holds other things, or a run that shall not be resumed, before the black box is asked."""
+    if folder.exists() and not folder.is_dir():
+        raise RunFolderError(f"{folder} is a file: pass a new or empty folder")
+    inside = list(folder.glob("*"))
+    if any(not path.name.startswith(("answers-", "search-", "training")) for path in inside):
+        raise RunFolderError(f"{folder} holds other things than a run: pass a new or empty folder")
+    if inside and not resume:
+        raise in_use(folder)
 
 
 def digest(codes: Tensor, X: Any) -> str:  # noqa: N803
-    """Tells rows apart, also texts whose differences the codes do not show."""
+    """Tells rows apart, also those whose differences the codes do not show."""
     found = hashlib.blake2b(codes.contiguous().numpy().tobytes(), digest_size=8)
-    if isinstance(next(iter(X)), str):
-        found.update("\0".join(X).encode(errors="surrogatepass"))
+    for row in X if data_frame(X) is None else array("X", X):
+        found.update(_bytes(row) + b"\0")
     return found.hexdigest()
+
+
+def _bytes(row: Any) -> bytes:
+    values = array("a row", row) if isinstance(row, np.ndarray | Tensor) else np.asarray(None)
+    return repr(row).encode(errors="surrogatepass") if values.dtype.kind == "O" else values.tobytes()

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from khot.errors import InvalidValueError
 from khot.explain.maskers import Items
+from khot.explain.maskers.forms import array
 
 
 def limits(items: Items, eligible: Any, forced: Any, k: int) -> dict[str, Tensor]:
@@ -26,14 +26,14 @@ def limits(items: Items, eligible: Any, forced: Any, k: int) -> dict[str, Tensor
 
 def for_all_rows(flags: Any) -> list[bool] | None:
     """Flags (items,) that do not depend on the row, or None."""
-    return None if flags is None or np.ndim(flags) != 1 else np.asarray(flags).tolist()
+    return None if flags is None or array("flags", flags).ndim != 1 else array("flags", flags).tolist()
 
 
 def _flags(name: str, value: Any, present: Tensor) -> Tensor:
-    flags = np.asarray(value.cpu() if isinstance(value, Tensor) else value)
+    flags = array(name, value)
     if flags.dtype != bool or flags.shape not in (tuple(present.shape), (present.shape[1],)):
         raise InvalidValueError(
             f"{name} must be a bool array of shape ({present.shape[1]},) or {tuple(present.shape)}, "
             f"but got {flags.dtype} of shape {flags.shape}: pass one flag for each item"
         )
-    return torch.from_numpy(flags).expand(present.shape)
+    return torch.from_numpy(flags.copy()).expand(present.shape)

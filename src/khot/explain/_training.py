@@ -12,7 +12,7 @@ from khot.explain.samplers import Sampler
 from khot.topk import hard_topk
 from khot.training import Step
 
-_ROWS = 512  # looked at together when there is no gradient
+_ROWS, _NUMBERS = 512, 2**20  # at most so many rows and codes are looked at together when there is no gradient
 _SCALES = -20.0, 20.0  # of logits, as powers of two
 _HALVINGS = 40
 
@@ -58,11 +58,7 @@ class ExplainLoss:
             if bool(logits.isnan().any()):
                 return logits * torch.nan  # for the training to say that it diverged
             mask = self.sampler(logits, k, step.temperature, step.generator)
-            if mask.shape != logits.shape:
-                raise InvalidValueError(
-                    f"sampler must return the shape of the logits, {tuple(logits.shape)}, but got {tuple(mask.shape)}: "
-                    "return one number for each item"
-                )
+            _must_have_shape("sampler", mask, logits.shape, "a number for each item")
             return mask
 
         predicted = module(batch["codes"], batch["eligible"], batch["forced"], self.k, choose)
@@ -83,8 +79,9 @@ class Validation:
     def __call__(self, module: nn.Module) -> dict[str, float]:
         device = next(module.parameters()).device
         logits: list[Tensor] = []
-        for start in range(0, len(self.rows["codes"]), _ROWS):
-            part = (self.rows[name][start : start + _ROWS].to(device) for name in ("codes", "eligible", "forced"))
+        step = rows_at_once(self.rows["codes"])
+        for start in range(0, len(self.rows["codes"]), step):
+            part = (self.rows[name][start : start + step].to(device) for name in ("codes", "eligible", "forced"))
             logits.append(module(*part, self.k, hard_topk).cpu().double())
         return {"loss": calibrated_loss(self.rows["outputs"].double(), torch.cat(logits))}
 
@@ -110,11 +107,17 @@ def calibrated_loss(outputs: Tensor, logits: Tensor) -> float:
     return cross_entropy(outputs, logits * 2**low).item()
 
 
+def rows_at_once(codes: Tensor) -> int:
+    """How many rows to look at together, such that large images do not fill the memory."""
+    return max(1, min(_ROWS, _NUMBERS // max(1, codes[0].numel())))
+
+
 def scores(module: Explainer, codes: Tensor) -> Tensor:
     """The logits (n, items) of all rows, on the CPU."""
     module.eval()
     with torch.no_grad():
-        return torch.cat([module.selector(part.to(module.device)).float().cpu() for part in codes.split(_ROWS)])
+        parts = codes.split(rows_at_once(codes))
+        return torch.cat([module.selector(part.to(module.device)).float().cpu() for part in parts])
 
 
 def check_selector(module: Explainer, codes: Tensor, present: Tensor) -> None:
@@ -144,6 +147,8 @@ def _called(name: str, call: Callable[[], Any], codes: Tensor) -> Any:
 
 
 def _must_have_shape(name: str, got: Any, shape: Sequence[int], what: str) -> None:
-    if not isinstance(got, Tensor) or got.shape != torch.Size(shape):
-        found = f"shape {tuple(got.shape)}" if isinstance(got, Tensor) else type(got).__name__
-        raise InvalidValueError(f"{name} must return shape {tuple(shape)}, but got {found}: return {what}")
+    if not isinstance(got, Tensor) or got.shape != torch.Size(shape) or not got.is_floating_point():
+        found = f"{got.dtype} of shape {tuple(got.shape)}" if isinstance(got, Tensor) else type(got).__name__
+        raise InvalidValueError(
+            f"{name} must return a floating-point tensor of shape {tuple(shape)}, but got {found}: return {what}"
+        )

@@ -1,5 +1,6 @@
 """Calling a model of which nothing is known but its outputs."""
 
+import copy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from khot._files import new_file
 from khot.errors import BlackBoxError, RunFolderError
@@ -25,11 +27,12 @@ def outputs(
     batch_size: int,
     classes: int | None = None,
     folder: Path | None = None,
+    check: Callable[[int], None] | None = None,
 ) -> NDArray[np.float32]:
     """The probabilities (n, classes) of all rows, in calls of at most `batch_size` rows, checked.
 
     Answers are kept in `folder`, if there is one, so that nothing but the first few rows is asked twice: RunFolderError
-    if the answers are others then.
+    if the answers are others then. `check` is called with the number of classes as soon as that is known.
     """
     from tqdm import tqdm
 
@@ -39,7 +42,7 @@ def outputs(
     for start in starts:
         stop = min(start + batch_size, rows)
         kept = None if folder is None else folder / f"{start}-{stop}.npy"
-        before = None if kept is None else _kept(kept, stop - start)
+        before = None if kept is None else _kept(kept, stop - start, classes)
         if before is not None:
             if start == 0:
                 again = _ask(predict_proba, take(X, slice(0, min(stop, _ASKED_AGAIN))), None, "for the first rows")
@@ -49,28 +52,35 @@ def outputs(
             found.append(_ask(predict_proba, take(X, slice(start, stop)), classes, f"for rows {start} to {stop - 1}"))
             if kept is not None:
                 _keep(kept, found[-1])
+        if start == 0 and check is not None:
+            check(found[0].shape[1])
         classes = found[0].shape[1]
     return np.concatenate(found)
 
 
 def _ask(predict_proba: PredictProba, rows: Any, classes: int | None, where: str) -> NDArray[np.float32]:
-    own = rows.clone() if hasattr(rows, "clone") else rows.copy()  # which the black box may change
     try:
-        answer = predict_proba(own)
-    except Exception as error:
+        answer = predict_proba(_copy(rows))  # which it may change
+    except (Exception, SystemExit) as error:
+        told = " ".join(str(error).split())
         raise BlackBoxError(
-            f"predict_proba raised {type(error).__name__} {where}: {error}: call it with these rows yourself to see why"
+            f"predict_proba raised {type(error).__name__} {where}: {told}: call it with these rows yourself to see why"
         ) from error
     return _checked(answer, len(rows), classes, where)
 
 
-def _kept(path: Path, rows: int) -> NDArray[np.float32] | None:
+def _copy(rows: Any) -> Any:
+    if isinstance(rows, list):
+        return [_copy(row) for row in rows]
+    return rows.clone() if isinstance(rows, Tensor) else copy.deepcopy(rows)
+
+
+def _kept(path: Path, rows: int, classes: int | None) -> NDArray[np.float32] | None:
     """Answers that were kept, or None if there are none, or only damaged ones."""
     try:
-        answers = np.load(path, allow_pickle=False)
-    except (OSError, EOFError, ValueError):
+        return _checked(np.load(path, allow_pickle=False), rows, classes, "in a file")
+    except Exception:  # of a damaged file, np.load raises almost any
         return None
-    return answers if answers.ndim == 2 and len(answers) == rows else None
 
 
 def _must_be_the_same(now: NDArray[np.float32], before: NDArray[np.float32], path: Any) -> None:
@@ -88,10 +98,10 @@ def _keep(path: Path, values: NDArray[np.float32]) -> None:
 
 def _checked(answer: Any, rows: int, classes: int | None, where: str) -> NDArray[np.float32]:
     try:
-        answer = answer.detach().cpu().float().numpy() if hasattr(answer, "detach") else np.asarray(answer)
-        if answer.dtype.kind not in "fiub":
-            raise TypeError(f"they are {answer.dtype}")
-        values = answer.astype(np.float32)
+        found = answer.detach().cpu().float().numpy() if hasattr(answer, "detach") else np.ma.asarray(answer)
+        if found.dtype.kind not in "fiub":
+            raise TypeError(f"got {type(answer).__name__} of {found.dtype}")
+        values = np.ma.filled(found.astype(np.float32), np.nan)
     except (TypeError, ValueError, RuntimeError) as error:
         raise BlackBoxError(f"predict_proba must return numbers, but {error} {where}: return an array") from error
     if values.ndim != 2 or len(values) != rows or values.shape[1] < 2 or classes not in (None, values.shape[1]):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,16 @@ from khot import _checks
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
 from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
-from khot.explain._inputs import check_unused, count, digest, encoded, find_masker, function, network
+from khot.explain._inputs import (
+    check_networks,
+    check_unused,
+    count,
+    digest,
+    encoded,
+    find_masker,
+    function,
+    network,
+)
 from khot.explain._limits import for_all_rows, limits
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
@@ -65,7 +75,8 @@ class SubsetExplainer:
     device : {"cpu", "cuda", "mps", "auto"}
         Kind of device for the networks.
     random_state : int, at most 2^32 - 1
-        Fixes the weights at the start, the held-out rows, the batches and the noise.
+        Fixes the weights at the start, the held-out rows, the batches and the noise, unless `fit` runs in several
+        threads at once, which share the global generator of torch.
     folder : path, optional
         Where the answers of the black box and the trainings are written to, so that they can be resumed. By default
         they leave nothing behind.
@@ -140,7 +151,8 @@ class SubsetExplainer:
         self.selector, self.predictor = network("selector", selector), network("predictor", predictor)
         self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
         find_sampler(sampler, self.relaxation)
-        self.temperature = temperature if temperature == "search" else _checks.positive("temperature", temperature)
+        searched = isinstance(temperature, str) and temperature == "search"
+        self.temperature = temperature if searched else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
         self.learning_rate, self.patience = learning_rate, patience
         self.optimizer = RMSprop() if optimizer is None else optimizer
@@ -204,22 +216,27 @@ class SubsetExplainer:
         if count(X) < 2:
             raise InvalidValueError(f"X must have at least two rows, but got {len(X)}: add some")
         with fitting(self) as folder:
-            check_unused(self)
+            check_networks(self.masker, {"selector": self.selector, "predictor": self.predictor})
+            check_unused(folder, self.resume)
             self.masker_ = copy.deepcopy(self.masker)
             self.masker_.fit(X)
             items = encoded(self.masker_, X)
             self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
             rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
+            _warn_of_nothing_to_choose(rows["eligible"] | rows["forced"], self.k)
             _training.check_selector(self._module(classes=2), items.codes, items.present)
             kept = None if self.folder is None else folder / f"answers-{digest(items.codes, X)}"
-            answers = outputs(predict_proba, X, self.model_batch_size, folder=kept)
+
+            def check(classes: int) -> None:
+                if self.class_names is not None and len(self.class_names) != classes:
+                    raise InvalidValueError(
+                        f"class_names must name the {classes} classes of the black box, but got {self.class_names}: "
+                        "pass as many"
+                    )
+                _training.check_predictor(self._module(classes), items.codes, items.present, classes)
+
+            answers = outputs(predict_proba, X, self.model_batch_size, folder=kept, check=check)
             rows["outputs"], self.classes_ = torch.from_numpy(answers), answers.shape[1]
-            if self.class_names is not None and len(self.class_names) != self.classes_:
-                raise InvalidValueError(
-                    f"class_names must name the {self.classes_} classes of the black box, but got {self.class_names}: "
-                    "pass as many"
-                )
-            _training.check_predictor(self._module(self.classes_), items.codes, items.present, self.classes_)
             self.module_, run = self._train(rows, folder)
             self.history_, self.predict_proba_ = run.history, predict_proba
             self.seconds_ += sum(record["seconds"] for record in run.history)
@@ -316,7 +333,8 @@ class SubsetExplainer:
         ModelFileError
             If the folder holds no explainer, or a damaged one, or a module does not fit.
         """
-        return _storage.read(Path(path), cls, masker, selector, predictor)
+        given = {"selector": network("selector", selector), "predictor": network("predictor", predictor)}
+        return _storage.read(Path(path), cls, masker, **given)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "module_"):
@@ -376,6 +394,11 @@ class SubsetExplainer:
             selector = self.masker_.selector() if self.selector is None else copy.deepcopy(self.selector)
             predictor = self.masker_.predictor(classes) if self.predictor is None else copy.deepcopy(self.predictor)
             return _training.Explainer(selector, predictor)
+
+
+def _warn_of_nothing_to_choose(free: Tensor, k: int) -> None:
+    if bool((free.sum(1) <= k).all()):
+        warnings.warn(f"no row has more than k = {k} items, so that all are chosen: lower k", stacklevel=3)
 
 
 def _names(value: Any) -> list[str]:

@@ -14,6 +14,7 @@ from khot import _checks
 from khot._files import write_text
 from khot.errors import InvalidValueError, NotAvailableError
 from khot.explain.maskers import Masker
+from khot.explain.maskers.forms import data_frame
 from khot.explain.maskers.items import take
 
 
@@ -121,7 +122,8 @@ class Explanation:
         """Write a self-contained page: each row with its chosen items marked, and both confidences."""
         from khot.report.explanations import write_explanations
 
-        write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], self._agreement())
+        introduction = f"{self._agreement()} The stronger an item is marked, the higher is its score.".strip()
+        write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], introduction)
 
     def _repr_html_(self) -> str:
         from khot.report.explanations import STYLE
@@ -142,7 +144,9 @@ class Explanation:
 
     def _row(self, row: int) -> Any:
         one = take(self.rows, slice(row, row + 1))
-        return one.iloc[0] if hasattr(one, "iloc") else one[0]
+        if hasattr(one, "iloc"):
+            return one.iloc[0]
+        return one[0] if data_frame(one) is None else one
 
     def _pieces(self, row: int) -> list[tuple[str, int | None]]:
         return list(self.masker.pieces(self._row(row)))
@@ -160,7 +164,10 @@ class Explanation:
     def _piece_html(self, row: int, text: str, item: int | None) -> str:
         if item is None or not self.chosen[row, item]:
             return escape(text)
-        return f'<mark title="score {self.scores[row, item]:.3g}">{escape(text)}</mark>'
+        scores = self.scores[row, self.chosen[row]]
+        strength = 30 + 70 * float((scores <= self.scores[row, item]).mean())
+        style = f"background: rgb(255 205 80 / {strength:.0f}%)"
+        return f'<mark style="{style}" title="score {self.scores[row, item]:.3g}">{escape(text)}</mark>'
 
     def _row_text(self, row: int) -> str:
         text = "".join(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import InvalidValueError
+from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
@@ -39,7 +39,7 @@ class Share:
         n, p, z = len(flags), float(np.mean(flags)), _NORMAL
         middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-        return cls(p, max(0.0, float(middle - half)), min(1.0, float(middle + half)))
+        return cls(p, min(p, max(0.0, float(middle - half))), max(p, min(1.0, float(middle + half))))
 
 
 def post_hoc_accuracy(explanation: Explanation) -> Share:
@@ -69,13 +69,38 @@ def post_hoc_accuracy_of(
 
     `random_items` chooses at random, `largest_items` by scores such as those of `gradient_norms`.
     """
-    chosen = np.asarray(chosen)
-    if chosen.ndim != 2 or len(chosen) != len(X):
+    chosen, batch_size = np.asarray(chosen), _checks.whole_number("batch_size", batch_size, least=1)
+    if chosen.ndim != 2 or len(chosen) != len(X) or chosen.dtype != bool:
         raise InvalidValueError(
-            f"chosen must have shape ({len(X)}, items), but got {chosen.shape}: pass a flag for each item of each row"
+            f"chosen must be bool of shape ({len(X)}, items), but got {chosen.dtype} of shape {chosen.shape}: "
+            "pass a flag for each item of each row"
         )
+    if not callable(getattr(masker, "mask", None)):
+        raise InvalidTypeError(f"masker must be a fitted one, but got {masker!r}: pass explainer.masker_")
     full, masked = (outputs(predict_proba, rows, batch_size) for rows in (X, masker.mask(X, chosen)))
     return Share.of(full.argmax(1) == masked.argmax(1))
+
+
+def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed: int = 0) -> Share:
+    """The post-hoc accuracy of as many random items, for comparison.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of some rows.
+    predict_proba : callable
+        The black box.
+    seed : int
+        Fixes the items.
+
+    Returns
+    -------
+    Share
+        Of the rows, with a 95% interval.
+    """
+    k = max(1, int(explanation.chosen.sum(1).max()))
+    chosen = random_items(explanation.scores > -np.inf, k, seed)
+    return post_hoc_accuracy_of(predict_proba, explanation.masker, explanation.rows, chosen)
 
 
 def random_items(present: NDArray[np.bool_], k: int, seed: int = 0) -> NDArray[np.bool_]:
@@ -84,8 +109,8 @@ def random_items(present: NDArray[np.bool_], k: int, seed: int = 0) -> NDArray[n
     >>> random_items(np.array([[True, True, False], [True, True, True]]), k=2).sum(1)
     array([2, 2])
     """
-    _checks.whole_number("seed", seed, least=0)
-    return largest_items(np.random.RandomState(seed).rand(*present.shape), present, k)
+    noise = np.random.RandomState(_checks.whole_number("seed", seed, least=0) % 2**32)
+    return largest_items(noise.rand(*np.shape(present)), present, k)
 
 
 def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> NDArray[np.bool_]:
@@ -95,6 +120,7 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> N
     array([[False, False,  True]])
     """
     _checks.whole_number("k", k, least=1)
+    scores, present = np.asarray(scores), np.asarray(present, dtype=bool)
     if scores.shape != present.shape or scores.ndim != 2:
         raise InvalidValueError(
             f"scores and present must have the same shape (rows, items), but got {scores.shape} and {present.shape}: "
@@ -173,6 +199,10 @@ def stability(explanations: Sequence[Explanation]) -> float:
     float
         1 if all chose the same. The share is |A and B| / max(|A|, |B|), averaged over rows and pairs.
     """
+    if not isinstance(explanations, Sequence) or not all(isinstance(one, Explanation) for one in explanations):
+        raise InvalidTypeError(
+            f"stability compares several Explanations, but got {explanations!r}: pass a list of them"
+        )
     if len(explanations) < 2 or len({e.chosen.shape for e in explanations}) != 1:
         raise InvalidValueError(
             f"stability compares at least two explanations of the same rows, but got {len(explanations)} of shapes "

@@ -192,7 +192,10 @@ class ColumnPredictor(nn.Module):
 
 
 class _BatchNorm(nn.BatchNorm1d):
-    """Takes the statistics of earlier batches for a batch of one row, which has none."""
+    """Of (b, features, ...); takes the statistics of earlier batches for a batch of one row, which has none."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        pass
 
     def forward(self, input: Tensor) -> Tensor:
         if len(input) > 1:
@@ -201,18 +204,23 @@ class _BatchNorm(nn.BatchNorm1d):
 
 
 class PatchSelector(nn.Module):
-    """Images (b, channels, height, width) to a logit for each patch of a grid."""
+    """Images (b, channels, height, width) to a logit for each patch of a grid, from its surroundings and the whole."""
 
     def __init__(self, channels: int, size: int, grid: tuple[int, int], width: int = 32) -> None:
         super().__init__()
         self.size, self.grid = size, grid
         self.body = nn.Sequential(
-            *[nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, width, 3, padding=1), nn.ReLU()],
-            *[nn.AdaptiveAvgPool2d(grid), nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, 1, 1)],
+            *_convolutions(channels, width),
+            nn.AdaptiveAvgPool2d(grid),
+            nn.Conv2d(width, width, 3, padding=1),
+            nn.ReLU(),
         )
+        self.local = nn.Conv2d(width, 1, 1)
+        self.whole = nn.Sequential(nn.Flatten(), *_dense(width * grid[0] * grid[1], 4 * width, grid[0] * grid[1]))
 
     def forward(self, codes: Tensor) -> Tensor:
-        return self.body(_whole_patches(codes, self.size, self.grid)).flatten(1)
+        x = self.body(_whole_patches(codes, self.size, self.grid))
+        return self.local(x).flatten(1) + self.whole(x)
 
 
 class PatchPredictor(nn.Module):
@@ -222,13 +230,19 @@ class PatchPredictor(nn.Module):
         super().__init__()
         self.size, self.grid = size, grid
         self.body = nn.Sequential(
-            *[nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, width, 3, padding=1), nn.ReLU()],
-            *[nn.AdaptiveAvgPool2d(grid), nn.Flatten(), *_dense(width * grid[0] * grid[1], 4 * width, classes)],
+            *[*_convolutions(channels, width), nn.AdaptiveAvgPool2d(grid), nn.Flatten()],
+            *_dense(width * grid[0] * grid[1], 4 * width, classes),
         )
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
         pixels = mask.unflatten(1, self.grid).repeat_interleave(self.size, 1).repeat_interleave(self.size, 2)
         return self.body(_whole_patches(codes, self.size, self.grid) * pixels.unsqueeze(1))
+
+
+def _convolutions(channels: int, width: int) -> list[nn.Module]:
+    """Two layers, with batch normalisation: without, the selector ends at the same patches for all images."""
+    layers = [nn.Conv2d(channels, width, 3, padding=1), _BatchNorm(width), nn.ReLU()]
+    return [*layers, nn.Conv2d(width, width, 3, padding=1), _BatchNorm(width), nn.ReLU()]
 
 
 def _whole_patches(images: Tensor, size: int, grid: tuple[int, int]) -> Tensor:

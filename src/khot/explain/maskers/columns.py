@@ -53,8 +53,11 @@ class Columns:
     def fit(self, X: Any) -> "Columns":  # noqa: N803
         """Learn the names, means and scales of the columns."""
         values = _numbers(X)
-        self.names = None if self.names is None else [str(name) for name in self.names]
+        self.names = None if self.names is None else _listed("names", self.names)
         self.columns_ = _names(X) or list(self.names or [])
+        twice = next((name for name in self.columns_ if self.columns_.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidValueError(f"columns must have different names, but several are called {twice!r}: rename some")
         self.names_ = self._find_names(values.shape[1])
         self.group_of_ = self._find_groups()
         self.mean_, self.scale_ = (part.tolist() for part in mean_and_scale(values, axis=0))
@@ -109,6 +112,8 @@ class Columns:
     def _find_groups(self) -> list[int]:
         if self.groups is None:
             return list(range(len(self.names_)))
+        if isinstance(self.groups, str) or not hasattr(self.groups, "__iter__"):
+            raise InvalidTypeError(f"groups must be lists of columns, but got {self.groups!r}: list them")
         self.groups = [_columns_of(group, number) for number, group in enumerate(self.groups)]
         group_of = [-1] * len(self.names_)
         for number, group in enumerate(self.groups):
@@ -151,6 +156,12 @@ def _names(X: Any) -> list[str]:  # noqa: N803
     return [] if frame is None else [str(name) for name in frame.columns]
 
 
+def _listed(name: str, names: Any) -> list[str]:
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise InvalidTypeError(f"{name} must be a list of names, but got {names!r}: list one for each column")
+    return [str(each) for each in names]
+
+
 def _as_written(numbers: np.ndarray) -> np.ndarray:
     """Numbers of single precision as they are written: 0.1, and not 0.10000000149."""
     return (numbers.astype(str) if numbers.dtype.kind == "f" else numbers).astype(float)
@@ -186,13 +197,15 @@ def _numbers(X: Any) -> np.ndarray:  # noqa: N803
         if values.dtype.kind not in "biufO":
             raise TypeError(f"got {values.dtype}")
         values = values.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidTypeError(
             f"a table must consist of numbers, but {error}: "
             "encode categories as numbers, or pass masker='words' for text"
         ) from error
     if values.ndim != 2 or values.size == 0:
-        raise InvalidValueError(f"a table must have shape (rows, columns), but got {values.shape}: add an axis")
+        raise InvalidValueError(
+            f"a table must have shape (rows, columns), at least one of each, but got {values.shape}: reshape or fill it"
+        )
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise InvalidValueError(

@@ -19,16 +19,25 @@ def data_frame(X: Any) -> Any:  # noqa: N803
         names = found.columns if isinstance(found, narwhals.DataFrame) else []
     except (DuplicateError, ValueError) as error:
         raise InvalidValueError(
-            f"columns of a data frame must have different names, but {error}: rename some"
+            f"columns of a data frame must have different names, but {' '.join(str(error).split())}: rename some"
         ) from error
     return found if names else None
 
 
-def array(name: str, X: Any) -> np.ndarray:  # noqa: N803
-    """Rows as an array; `name` is what errors call them."""
+def must_be_dense(name: str, X: Any) -> None:  # noqa: N803
+    """Refuse sparse rows."""
     if hasattr(X, "toarray") or (isinstance(X, Tensor) and X.layout != torch.strided):
         convert = ".to_dense()" if isinstance(X, Tensor) else ".toarray()"
         raise InvalidTypeError(f"{name} must be dense, but got a {type(X).__name__}: convert it with {convert}")
+
+
+def array(name: str, X: Any) -> np.ndarray:  # noqa: N803
+    """Rows as an array; `name` is what errors call them."""
+    must_be_dense(name, X)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InvalidValueError(
+            f"{name} must have all their values, but some are masked: fill them in, or drop such rows"
+        )
     try:
         return _of_tensor(X) if isinstance(X, Tensor) else np.asarray(X)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -54,6 +54,10 @@ class Patches:
         self.baseline = None if self.baseline is None else _baseline(self.baseline)
         images = _images(X)
         self.shape_ = list(images.shape[1:])
+        if self.size > max(self.shape_[:2]):
+            raise InvalidValueError(
+                f"size must be at most that of the images, {tuple(self.shape_[:2])}, but got {self.size}: lower it"
+            )
         self.mean_ = mean_and_scale(images.reshape(-1, images.shape[-1]), axis=0)[0].tolist()
         self.scale_ = float(mean_and_scale(images)[1])
         return self
@@ -98,11 +102,11 @@ class Patches:
         return (255 * picture).astype(np.uint8)
 
     def selector(self) -> nn.Module:
-        """Three convolutions."""
+        """Three convolutions, of which each patch gets a local and a global score."""
         return PatchSelector(self.shape_[2], self.size, self.grid)
 
     def predictor(self, classes: int) -> nn.Module:
-        """Three convolutions of the chosen patches."""
+        """Two convolutions of the chosen patches, and two dense layers."""
         return PatchPredictor(self.shape_[2], self.size, self.grid, classes)
 
     @property

@@ -9,19 +9,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from khot import _checks
 from khot.explain.maskers import vocabulary
 from khot.explain.maskers.items import Items
-from khot.explain.maskers.texts import Texts
+from khot.explain.maskers.texts import Texts, most
 from khot.explain.networks import SentencePredictor, SentenceSelector
 
-_SENTENCE = re.compile(r"([^.!?\n]+)[.!?]*[\"')\]]*")
+_END = re.compile(
+    r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|\n|[。！？]+"
+)  # of a sentence, but not the dots of 3.5 or a.com
 _LETTER = re.compile(r"\w")
 
 
 @dataclass
 class Sentences(Texts):
-    """Sentences of texts as items; they end at . ! ? and line breaks.
+    """Sentences of texts as items; they end at . ! ? with a space behind, and at line breaks.
 
     Parameters
     ----------
@@ -46,8 +47,7 @@ class Sentences(Texts):
 
     def fit(self, X: Any) -> "Sentences":  # noqa: N803
         """Learn the most frequent words."""
-        self.sentences = _checks.whole_number("sentences", self.sentences, least=1)
-        self.length = _checks.whole_number("length", self.length, least=1)
+        self.sentences, self.length = most("sentences", self.sentences), most("length", self.length)
         super().fit(X)
         return self
 
@@ -78,9 +78,8 @@ class Sentences(Texts):
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     """The places of what lies between the ends of sentences, with them and what closes it, if it has words."""
     place = 0
-    while match := _SENTENCE.search(text, place):
-        if _LETTER.search(match[1]):
-            yield match.span()
-            place = match.end()
-        else:
-            place = match.end(1)
+    for stop in (*(match.end() for match in _END.finditer(text)), len(text)):
+        sentence = text[place:stop].rstrip()
+        if _LETTER.search(sentence):
+            yield place, place + len(sentence)
+        place = stop

@@ -7,8 +7,18 @@ from typing import Any
 import numpy as np
 
 from khot import _checks
+from khot.errors import InvalidValueError
 from khot.explain.maskers import vocabulary
 from khot.explain.maskers.forms import texts_like
+
+_MOST = 100_000  # words or sentences of a text: more would fill the memory
+
+
+def most(name: str, value: Any) -> int:
+    """How many words or sentences of a text are looked at."""
+    if _checks.whole_number(name, value, least=1) > _MOST:
+        raise InvalidValueError(f"{name} must be at most {_MOST}, but got {value}: pass as many as texts have")
+    return int(value)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from khot.explain.maskers.forms import array, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import SentencePredictor, SentenceSelector, TokenPredictor, TokenSelector
 
-_MOST = 10_000_000  # of larger numbers, the embeddings of the networks would fill the memory
+_MOST = 1_000_000  # of larger numbers, the embeddings of the networks would fill the memory
 
 
 @dataclass

@@ -7,12 +7,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from khot import _checks
 from khot.errors import InvalidTypeError
 from khot.explain.maskers import vocabulary
 from khot.explain.maskers.forms import texts_like
 from khot.explain.maskers.items import Items
-from khot.explain.maskers.texts import Texts
+from khot.explain.maskers.texts import Texts, most
 from khot.explain.networks import TokenPredictor, TokenSelector
 
 
@@ -45,7 +44,7 @@ class Words(Texts):
 
     def fit(self, X: Any) -> "Words":  # noqa: N803
         """Learn the most frequent words."""
-        self.length = _checks.whole_number("length", self.length, least=1)
+        self.length = most("length", self.length)
         if not isinstance(self.filler, str):
             raise InvalidTypeError(f"filler must be a str, but got {self.filler!r}: pass a word, or '' for none")
         super().fit(X)

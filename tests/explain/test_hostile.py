@@ -1,0 +1,227 @@
+"""Rows, models, networks and folders that do harm, or that came to it."""
+
+import warnings
+from collections import deque
+
+import numpy as np
+import pyarrow
+import pytest
+import torch
+from torch import nn
+
+from khot.errors import InvalidTypeError, InvalidValueError, KhotError, ModelFileError, RunFolderError
+from khot.explain import Columns, Patches, SubsetExplainer, Tokens, fidelity
+from khot.explain._training import rows_at_once
+from khot.explain.maskers import Items
+from tests.explain.test_explainer import TEXTS, X, from_last_column, quick
+
+FEW = X[:60]
+
+
+def fitted(model=from_last_column, rows=FEW, **options):
+    return quick(**{"k": 1, "epochs": 1} | options).fit(model, rows)
+
+
+def test_answers_about_rows_in_other_units_are_not_taken_for_those_about_these(tmp_path):
+    asked = []
+
+    def counted(rows):
+        asked.append(len(rows))
+        return from_last_column(rows)
+
+    fitted(counted, folder=tmp_path)
+    for other in (FEW * 2.54, FEW + 0.7):
+        asked.clear()
+        with pytest.raises(RunFolderError, match="other settings"):
+            fitted(counted, other, folder=tmp_path, resume=True)
+        assert sum(asked) == len(FEW)
+
+
+@pytest.mark.parametrize(
+    "make", [list, lambda rows: [row.tolist() for row in rows], lambda rows: list(torch.tensor(rows))]
+)
+def test_a_model_may_change_what_it_is_given(make):
+    rows = make(FEW.copy())
+
+    def careless(given):
+        answer = from_last_column(given if not isinstance(given[0], torch.Tensor) else torch.stack(given))
+        for row in given:
+            row[:] = row[:] * 0 if not isinstance(row, list) else [0.0] * len(row)
+        return answer
+
+    fitted(careless, rows)
+    np.testing.assert_array_equal(np.asarray([np.asarray(row) for row in rows]), FEW)
+
+
+def test_a_table_of_pyarrow():
+    table = pyarrow.table({f"c{i}": column for i, column in enumerate(FEW.T)})
+    explanation = fitted(lambda rows: from_last_column(np.column_stack([c.to_numpy() for c in rows.columns])), table)
+    assert explanation.explain(table).items[0][0].startswith("c")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.ma.masked_array(FEW, mask=FEW > 1), "some are masked"),
+        ([[10**400, 1], [1, 2]] * 5, "a table must consist of numbers"),
+        (set(TEXTS), "pass an array, a data frame, a tensor or a list"),
+        (deque(TEXTS), "pass an array, a data frame, a tensor or a list"),
+        (np.zeros((5, 0)), "at least one of each"),
+    ],
+)
+def test_rows_that_cannot_be_used(rows, message):
+    with pytest.raises(KhotError, match=message):
+        fitted(rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"masker": Columns(names="abcde")}, "names must be a list"),
+        ({"masker": Columns(names=["a", "a", "b", "c", "d"])}, "several are called 'a'"),
+        ({"masker": Columns(groups=5)}, "groups must be lists"),  # pyright: ignore[reportArgumentType]
+        ({"temperature": np.array([1.0, 2.0])}, "temperature must be"),
+        ({"selector": lambda codes: codes}, "selector must be a torch.nn.Module"),
+    ],
+)
+def test_parameters_that_cannot_be_used(options, message):
+    with pytest.raises(KhotError, match=message):
+        fitted(**options)
+
+
+def test_flags_in_any_memory():
+    flags = np.array([True, True, False, False, False])
+    kept = flags[::-1]
+    kept.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explanation = fitted(k=1).explain(FEW, eligible=kept)
+    assert not explanation.chosen[:, :3].any()
+    with pytest.raises(InvalidTypeError, match="eligible must be rows of one shape"):
+        fitted(k=1).explain(FEW, eligible=[[True], [True, False]])
+
+
+class _Own:
+    """A masker of the columns that does one thing wrong."""
+
+    def __init__(self, encoded=None):
+        self.encoded, self.inner = encoded, Columns()
+
+    def fit(self, rows):
+        self.inner.fit(rows)
+        return self
+
+    def encode(self, rows):
+        return self.inner.encode(rows) if self.encoded is None else self.encoded(self.inner.encode(rows))
+
+    def mask(self, rows, chosen):
+        return self.inner.mask(rows, chosen)
+
+    def pieces(self, row):
+        return self.inner.pieces(row)
+
+
+def test_a_masker_without_networks():
+    with pytest.raises(InvalidTypeError, match="has no method selector"):
+        fitted(masker=_Own())
+    given = {"selector": nn.Linear(5, 5), "predictor": Columns().fit(FEW).predictor(2)}
+    assert fitted(masker=_Own(), **given).explain(FEW).chosen.sum() == len(FEW)
+
+
+@pytest.mark.parametrize(
+    ("encoded", "message"),
+    [
+        (lambda items: None, "must encode rows as Items"),
+        (lambda items: Items(items.codes, items.present[:, 0]), r"torch.bool of shape \(60,\)"),
+        (lambda items: Items(items.codes, items.present[:-1]), r"shape \(59, 5\)"),
+    ],
+)
+def test_a_masker_that_encodes_badly(encoded, message):
+    with pytest.raises(KhotError, match=message):
+        fitted(masker=_Own(encoded), selector=nn.Linear(5, 5), predictor=Columns().fit(FEW).predictor(2))
+
+
+@pytest.mark.parametrize("damage", [b"PK", b"nothing", b""])
+def test_damaged_answers_are_asked_for_again(tmp_path, damage):
+    first = fitted(folder=tmp_path)
+    (answers,) = tmp_path.glob("answers-*/*.npy")
+    answers.write_bytes(damage)
+    again = fitted(folder=tmp_path, resume=True)
+    np.testing.assert_array_equal(again.explain(FEW).scores, first.explain(FEW).scores)
+    np.save(answers, np.full((60, 3), 7.0))
+    fitted(folder=tmp_path, resume=True)
+
+
+def test_what_is_wrong_with_the_classes_is_told_after_one_call():
+    asked = []
+
+    def counted(rows):
+        asked.append(len(rows))
+        return from_last_column(rows)
+
+    with pytest.raises(InvalidValueError, match="class_names must name the 2 classes"):
+        fitted(counted, class_names=["only"], model_batch_size=10)
+    assert asked == [10]
+
+
+def test_folders_that_hold_other_things(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(RunFolderError, match="holds other things than a run"):
+            fitted(folder=tmp_path, resume=resume)
+    with pytest.raises(RunFolderError, match="is a file"):
+        fitted(folder=tmp_path / "notes.txt")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "tensors.safetensors").write_bytes(b"mine")
+    with pytest.raises(ModelFileError, match="holds other things than an explainer"):
+        fitted().save(tmp_path / "other")
+    assert (tmp_path / "other" / "tensors.safetensors").read_bytes() == b"mine"
+
+
+def test_the_folder_of_a_run_may_begin_with_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    fitted(folder="~/run")
+    assert {path.name.split("-")[0] for path in (tmp_path / "run").iterdir()} == {"answers", "training"}
+    assert not (tmp_path / "~").exists()
+
+
+def test_messages_of_models_are_one_line():
+    def broken(rows):
+        raise ValueError("first\nsecond")
+
+    with pytest.raises(KhotError, match="first second") as found:
+        fitted(broken)
+    assert "\n" not in str(found.value)
+
+
+def test_modules_are_checked_before_the_folder_is_read(tmp_path):
+    fitted().save(tmp_path)
+    with pytest.raises(InvalidTypeError, match=r"selector must be a torch\.nn\.Module"):
+        SubsetExplainer.load(tmp_path, selector="x")  # pyright: ignore[reportArgumentType]
+
+
+def test_large_rows_are_looked_at_a_few_at_a_time():
+    assert rows_at_once(torch.zeros(3, 400)) == 512
+    assert rows_at_once(torch.empty(2, 3, 224, 224, device="meta")) == 6
+
+
+def test_numbers_that_would_fill_the_memory():
+    with pytest.raises(InvalidValueError, match="tokens must be at most"):
+        Tokens().fit(np.array([[10**7, 1]]))
+    with pytest.raises(InvalidValueError, match="size must be at most that of the images"):
+        Patches(10**12).fit(np.zeros((2, 8, 8)))
+
+
+def test_patches_of_each_image_are_its_own():
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+
+    digits = load_digits()
+    images, rows = digits.images[:1200], digits.images[1200:]
+    model = LogisticRegression(max_iter=200).fit(images.reshape(-1, 64), digits.target[:1200])
+    explainer = SubsetExplainer(4, masker=Patches(2), temperature=5.0, epochs=8)
+    explanation = explainer.fit(lambda x: model.predict_proba(x.reshape(-1, 64)), images).explain(rows)
+    assert len(np.unique(explanation.chosen, axis=0)) > 10
+    others = fidelity.random_accuracy(explanation, lambda x: model.predict_proba(x.reshape(-1, 64)))
+    assert fidelity.post_hoc_accuracy(explanation).low > others.high + 0.1
