@@ -25,6 +25,8 @@ def test_the_sentence_network_does_not_see_padding():
     codes = torch.tensor([[[1, 2, 0], [3, 0, 0], [0, 0, 0]]])
     wider = torch.nn.functional.pad(codes, (0, 4, 0, 2))
     torch.testing.assert_close(network(codes), network(wider))
+    gaps = torch.tensor([[[0, 0, 0], [1, 2, 0], [0, 0, 0], [0, 0, 0], [3, 0, 0]]])
+    torch.testing.assert_close(network(codes), network(gaps))  # as if the other sentences had never been written
     assert not torch.allclose(network(codes), network(codes.flip(1)))
     empty = network(torch.zeros(2, 3, 4, dtype=torch.long))
     assert empty.isfinite().all()

@@ -34,7 +34,10 @@ class _Transposed(nn.Module):
 
 
 class SentenceNetwork(nn.Module):
-    """Sentences (b, sentences, length) to two logits: an LSTM over words, and one over the sentences, both ways."""
+    """Sentences (b, sentences, length) to two logits: an LSTM over words, and one over the sentences, both ways.
+
+    Sentences without words are not there: those behind them move up.
+    """
 
     def __init__(self, vocabulary: int, embedding: int = 100, units: int = 100) -> None:
         super().__init__()
@@ -50,8 +53,8 @@ class SentenceNetwork(nn.Module):
         if present.any():
             inside = self.embedding(codes[present][:, : int(lengths.max())])
             features = features.masked_scatter(present.unsqueeze(-1), self.words(inside, lengths[present]))
-        last = torch.where(present, torch.arange(1, codes.shape[1] + 1), 0).amax(1).clamp(min=1)
-        return self.head(self.sentences(features, last))
+        order = present.byte().argsort(dim=1, descending=True, stable=True).unsqueeze(-1)
+        return self.head(self.sentences(features.take_along_dim(order, 1), present.sum(1).clamp(min=1)))
 
 
 class _BothWays(nn.Module):
