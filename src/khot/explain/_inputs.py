@@ -106,5 +106,5 @@ def digest(codes: Tensor, X: Any) -> str:  # noqa: N803
 
 
 def _bytes(row: Any) -> bytes:
-    values = array("a row", row) if isinstance(row, np.ndarray | Tensor) else np.asarray(None)
-    return repr(row).encode(errors="surrogatepass") if values.dtype.kind == "O" else values.tobytes()
+    values = array("a row", row) if isinstance(row, np.ndarray | Tensor) else np.asarray(row, dtype=object)
+    return repr(values.tolist()).encode(errors="surrogatepass") if values.dtype.kind == "O" else values.tobytes()
