@@ -39,3 +39,8 @@ class RunFolderError(KhotError, OSError):
 
 class BlackBoxError(KhotError, ValueError):
     """A model to be explained whose outputs cannot be used, or that raised an error."""
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, for a message of one line."""
+    return " ".join(str(error).split())

@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from khot import __version__, _checks
-from khot.errors import ModelFileError
+from khot.errors import ModelFileError, one_line
 from khot.training._checkpoints import draft_json, draft_tensors, read_tensors
 
 _TENSORS, _ENCODER = "tensors.safetensors", "encoder/"
@@ -71,8 +71,7 @@ def load_weights(folder: Path, module: nn.Module, tensors: dict[str, Tensor], pr
         module.load_state_dict(weights)
     except RuntimeError as error:
         raise ModelFileError(
-            f"{prefix.rstrip('/')} does not fit the weights in {folder} ({' '.join(str(error).split())}): "
-            "pass the same make"
+            f"{prefix.rstrip('/')} does not fit the weights in {folder} ({one_line(error)}): pass the same make"
         ) from error
     return module.eval()
 

@@ -208,7 +208,7 @@ def _find(model: str) -> Any:
     """The function of a name such as module:function."""
     from importlib import import_module
 
-    from khot.errors import InvalidValueError
+    from khot.errors import InvalidValueError, one_line
 
     module, colon, name = model.partition(":")
     if not (module and colon and name):
@@ -221,22 +221,18 @@ def _find(model: str) -> Any:
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         hint = f"run khot in the folder of {module}.py, or install it" if missing else f"import {module} to see why"
         raise InvalidValueError(
-            f"--model {model} cannot be imported ({type(error).__name__}: {_line(error)}): {hint}"
+            f"--model {model} cannot be imported ({type(error).__name__}: {one_line(error)}): {hint}"
         ) from error
     try:
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as error:  # a property may raise any
         raise InvalidValueError(
-            f"--model {model} cannot be found ({_line(error)}): name a function of {module}"
+            f"--model {model} cannot be found ({one_line(error)}): name a function of {module}"
         ) from error
     if not callable(found):
         raise InvalidValueError(f"--model {model} must be a function, but is a {type(found).__name__}: name another")
     return found
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _read(

@@ -164,7 +164,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         "random": fidelity.random_items(eligible, plan.k),
         "gradient": fidelity.largest_items(_black_boxes.gradient_scores(given.black_box, test), eligible, plan.k),
     }
-    leaked = fidelity.leakage(explanations[0])
+    leaked, full = fidelity.leakage(explanations[0]), explanations[0].full
     return Result(
         task=task,
         method=method,
@@ -178,7 +178,8 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         black_box_accuracy=round(100 * float((explanations[0].outputs[0].argmax(1) == given.test_labels).mean()), 2),
         references={
             name: round(
-                100 * fidelity.post_hoc_accuracy_of(given.predict_proba, first.masker_, test, chosen, 5000).value, 2
+                100 * fidelity.post_hoc_accuracy_of(given.predict_proba, first.masker_, test, chosen, 5000, full).value,
+                2,
             )
             for name, chosen in others.items()
         },

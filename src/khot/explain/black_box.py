@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from khot._files import new_file
-from khot.errors import BlackBoxError, RunFolderError
+from khot.errors import BlackBoxError, RunFolderError, one_line
 from khot.explain.maskers.items import take
 
 PredictProba = Callable[[Any], Any]
@@ -62,9 +62,9 @@ def _ask(predict_proba: PredictProba, rows: Any, classes: int | None, where: str
     try:
         answer = predict_proba(_copy(rows))  # which it may change
     except (Exception, SystemExit) as error:
-        told = " ".join(str(error).split())
         raise BlackBoxError(
-            f"predict_proba raised {type(error).__name__} {where}: {told}: call it with these rows yourself to see why"
+            f"predict_proba raised {type(error).__name__} {where}: {one_line(error)}: "
+            "call it with these rows yourself to see why"
         ) from error
     return _checked(answer, len(rows), classes, where)
 

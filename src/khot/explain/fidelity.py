@@ -64,10 +64,12 @@ def post_hoc_accuracy_of(
     X: Any,  # noqa: N803
     chosen: NDArray[np.bool_],
     batch_size: int = 256,
+    full: NDArray[np.float32] | None = None,
 ) -> Share:
     """The same of items (n, items) that were chosen in any other way, for comparison.
 
-    `random_items` chooses at random, `largest_items` by scores such as those of `gradient_norms`.
+    `random_items` chooses at random, `largest_items` by scores such as those of `gradient_norms`. `full` is what the
+    black box said about the whole rows, if it was asked before.
     """
     chosen, batch_size = np.asarray(chosen), _checks.whole_number("batch_size", batch_size, least=1)
     if chosen.ndim != 2 or len(chosen) != len(X) or chosen.dtype != bool:
@@ -77,7 +79,8 @@ def post_hoc_accuracy_of(
         )
     if not callable(getattr(masker, "mask", None)):
         raise InvalidTypeError(f"masker must be a fitted one, but got {masker!r}: pass explainer.masker_")
-    full, masked = (outputs(predict_proba, rows, batch_size) for rows in (X, masker.mask(X, chosen)))
+    full = outputs(predict_proba, X, batch_size) if full is None else full
+    masked = outputs(predict_proba, masker.mask(X, chosen), batch_size)
     return Share.of(full.argmax(1) == masked.argmax(1))
 
 
@@ -100,7 +103,7 @@ def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed:
     """
     k = max(1, int(explanation.chosen.sum(1).max()))
     chosen = random_items(explanation.scores > -np.inf, k, seed)
-    return post_hoc_accuracy_of(predict_proba, explanation.masker, explanation.rows, chosen)
+    return post_hoc_accuracy_of(predict_proba, explanation.masker, explanation.rows, chosen, full=explanation.full)
 
 
 def random_items(present: NDArray[np.bool_], k: int, seed: int = 0) -> NDArray[np.bool_]:

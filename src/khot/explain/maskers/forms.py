@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from khot.errors import InvalidTypeError, InvalidValueError
+from khot.errors import InvalidTypeError, InvalidValueError, one_line
 
 
 def data_frame(X: Any) -> Any:  # noqa: N803
@@ -19,7 +19,7 @@ def data_frame(X: Any) -> Any:  # noqa: N803
         names = found.columns if isinstance(found, narwhals.DataFrame) else []
     except (DuplicateError, ValueError) as error:
         raise InvalidValueError(
-            f"columns of a data frame must have different names, but {' '.join(str(error).split())}: rename some"
+            f"columns of a data frame must have different names, but {one_line(error)}: rename some"
         ) from error
     return found if names else None
 
