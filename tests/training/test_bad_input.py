@@ -69,6 +69,8 @@ def test_device_that_is_not_there(tmp_path: Path):
         ({"temperature": 0.0}, "temperature must be positive"),
         ({"optimizer": "adam"}, "optimizer must be a function of the parameters"),
         ({"clip_norm": 0}, "clip_norm must be positive"),
+        ({"averaging": 1}, "averaging must lie below 1"),
+        ({"averaging": -0.5}, "averaging must be positive"),
         ({"patience": 0}, "patience must be at least 1"),
         ({"monitor": 3}, "monitor must be a str"),
         ({"maximize": True}, "maximize is for a monitored number"),

@@ -85,6 +85,29 @@ def test_without_validation_the_training_loss_tells_the_best(tmp_path: Path):
     assert "validation" not in run.best
 
 
+def test_the_running_mean_of_the_weights_is_validated_and_kept(tmp_path: Path):
+    weights, validated = [], []
+
+    def recorded(module, batch, step):
+        weights.append(module.module[0].weight.detach().clone())
+        return squared_error(module, batch, step)
+
+    module = nn.Sequential(*network(), nn.BatchNorm1d(1))
+    settings = Settings(epochs=30, batch_size=25, monitor="score", learning_rate=0.01, averaging=0.8)
+    scores = [30.0 - epoch for epoch in range(30)]
+    run = fit(module, recorded, data(), settings, validate=scripted(scores, validated), folder=tmp_path)
+    mean = weights[0]
+    for step, weight in enumerate(weights[1:]):  # the weights after each step, but the last
+        share = max(0.2, 10 / (10 + step))
+        mean = (1 - share) * mean + share * weight
+        if step % 2:
+            assert torch.allclose(validated[step // 2], mean, atol=1e-6)
+    assert torch.equal(module[0].weight, validated[-1])
+    assert run.best["epoch"] == 29
+    assert (module[0].weight - weights[-1]).abs().max() > 1e-3
+    assert module[-1].num_batches_tracked == 60
+
+
 def test_history_is_the_mean_of_the_losses(tmp_path: Path):
     values = []
 

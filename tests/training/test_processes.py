@@ -13,7 +13,9 @@ from tests.training import problems
 from tests.training.problems import data, network
 
 INF = float("inf")
-SETTINGS = Settings(epochs=4, batch_size=10, optimizer=AdamW(), learning_rate=0.01, clip_norm=1.0, monitor="error")
+SETTINGS = Settings(
+    epochs=4, batch_size=10, optimizer=AdamW(), learning_rate=0.01, clip_norm=1.0, averaging=0.5, monitor="error"
+)
 
 
 def train(loss, folder: Path, **options):

@@ -93,6 +93,16 @@ def test_optimizers(tmp_path: Path, name: str):
     assert same(whole, train(tmp_path / "run", settings=settings, resume=True))
 
 
+def test_running_mean_of_the_weights(tmp_path: Path):
+    settings = problems.Settings(**{**vars(problems.SETTINGS), "averaging": 0.9})
+    whole = train(tmp_path / "whole", settings=settings)
+    with pytest.raises(CrashError):
+        train(tmp_path / "run", settings=settings, loss=breaking_at(13, crash), checkpoint_seconds=EVERY_STEP)
+    assert same(whole, train(tmp_path / "run", settings=settings, resume=True))
+    with pytest.raises(RunFolderError, match=r"averaging is None, there it was 0\.9"):
+        train(tmp_path / "run", resume=True)
+
+
 def kill_after(step: int, delay: float, folder: Path) -> None:
     """Start or resume a training in a process of its own, and kill it some time after `step` has begun."""
     command = [sys.executable, "-m", "tests.training.problems", str(folder)]

@@ -42,6 +42,7 @@ class Task:
     search_epochs: int = 2
     patience: int = 3
     learning_rate: float = 1e-3
+    averaging: float = 0.999
 
     def encode(self, texts: Any, known: dict[str, int]) -> NDArray[np.int64]:
         """Reviews as numbers."""
@@ -257,6 +258,7 @@ def _explainer(plan: Task, method: str, temperature: float | str, seed: int, fol
         batch_size=plan.batch_size,
         learning_rate=plan.learning_rate,
         optimizer=Adam() if plan.sentences else RMSprop(),
+        averaging=plan.averaging,
         patience=plan.patience,
         model_batch_size=5000,
         random_state=seed,

@@ -61,7 +61,7 @@ class SubsetExplainer:
         ``f(keys, k, temperature)``, for the sampler "subset".
     temperature : "search" or float
         By default the one of 0.1, 0.5, 1, 2 and 5 with the least loss on held-out rows after a short training each.
-    epochs, batch_size, learning_rate, optimizer, patience
+    epochs, batch_size, learning_rate, optimizer, averaging, patience
         As in `khot.training.Settings`; the optimizer is RMSprop by default.
     search_epochs : int
         Epochs for each temperature of the search.
@@ -136,6 +136,7 @@ class SubsetExplainer:
         batch_size: int = 100,
         learning_rate: Any = 1e-3,
         optimizer: Any = None,
+        averaging: float | None = 0.999,
         patience: int | None = 3,
         validation_share: float = 0.1,
         model_batch_size: int = 256,
@@ -154,7 +155,7 @@ class SubsetExplainer:
         searched = isinstance(temperature, str) and temperature == "search"
         self.temperature = temperature if searched else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
-        self.learning_rate, self.patience = learning_rate, patience
+        self.learning_rate, self.averaging, self.patience = learning_rate, averaging, patience
         self.optimizer = RMSprop() if optimizer is None else optimizer
         if _checks.positive("validation_share", validation_share) >= 1:
             raise InvalidValueError(
@@ -382,6 +383,7 @@ class SubsetExplainer:
             learning_rate=self.learning_rate,
             optimizer=self.optimizer,
             temperature=temperature,
+            averaging=self.averaging,
             monitor="loss",
             patience=self.patience,
             seed=self.random_state,

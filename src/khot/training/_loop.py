@@ -16,6 +16,7 @@ from khot.training._clock import Clock
 from khot.training._epochs import close_epoch, write_result
 from khot.training._interrupt import ControlC
 from khot.training._job import Job
+from khot.training._means import RunningMean
 from khot.training._saver import Saver
 from khot.training._snapshot import Progress, Weights, copy_weights, finite, pack, unpack
 from khot.training.processes import agree
@@ -46,10 +47,13 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
     batches = Batches(job.data, settings.batch_size, settings.seed, rank, fabric.world_size)
     steps = settings.epochs * batches.per_epoch
 
+    mean = None if settings.averaging is None else RunningMean(module, settings.averaging)
+    result = module if mean is None else mean.module
     progress, best, precision = Progress(), Weights(), fabric.strategy.precision
+    parts = {"module": module} if mean is None else {"module": module, "mean": mean.module}
     if job.checkpoint:
-        best, progress = _restored(job.checkpoint, module, optimizer, precision)
-    saver = Saver(job, module, lambda: pack(module, optimizer, best, progress, precision), active=rank == 0)
+        best, progress = _restored(job.checkpoint, parts, optimizer, precision)
+    saver = Saver(job, module, lambda: pack(parts, optimizer, best, progress, precision), active=rank == 0)
 
     generators = torch.random.fork_rng([device] if device.type == "cuda" else [])
     with generators, ControlC() as control_c, _bar(steps, progress.step, shown=rank == 0) as bar:
@@ -77,6 +81,8 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
             if settings.clip_norm is not None:
                 fabric.clip_gradients(model, optimizer, max_norm=settings.clip_norm, error_if_nonfinite=False)
             optimizer.step()
+            if mean is not None:
+                mean.update(module, number)
 
             progress.step += 1
             progress.loss += value
@@ -88,8 +94,8 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
             if end_of_epoch:
                 if not finite(module):
                     raise _diverged(f"weights are not finite after step {number}", saver)
-                if close_epoch(job, fabric, module, progress, batches.per_epoch):
-                    best = copy_weights(module)
+                if close_epoch(job, fabric, result, progress, batches.per_epoch):
+                    best = copy_weights(result)
                 model.train()
             saver.save_if_due(progress.step, end_of_epoch)
             if stop:
@@ -98,15 +104,17 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
 
     saver.save(progress.step)
     if rank == 0:
-        write_result(job.folder, progress, best or copy_weights(module))
+        write_result(job.folder, progress, best or copy_weights(result))
     if control_c.pressed:
         raise _interrupted(saver)
 
 
-def _restored(checkpoint: Path, module: nn.Module, optimizer: Any, precision: Any) -> tuple[Weights, Progress]:
+def _restored(
+    checkpoint: Path, modules: dict[str, nn.Module], optimizer: Any, precision: Any
+) -> tuple[Weights, Progress]:
     """The state of a checkpoint, whose numbers may be others than were written."""
     try:
-        best, progress = unpack(*_checkpoints.read(checkpoint), module, optimizer, precision)
+        best, progress = unpack(*_checkpoints.read(checkpoint), modules, optimizer, precision)
         if progress.step < 0 or (progress.best is None) != (not best):
             raise ValueError("its numbers do not fit together")
     except (LookupError, TypeError, ValueError) as error:

@@ -59,10 +59,16 @@ def finite(module: nn.Module) -> bool:
 
 
 def pack(
-    module: nn.Module, optimizer: torch.optim.Optimizer, best: Weights, progress: Progress, precision: Any
+    modules: dict[str, nn.Module],
+    optimizer: torch.optim.Optimizer,
+    best: Weights,
+    progress: Progress,
+    precision: Any,
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the numbers of a checkpoint."""
-    tensors = {f"module/{name}": value for name, value in copy_weights(module).items()}
+    tensors = {
+        f"{part}/{name}": value for part, module in modules.items() for name, value in copy_weights(module).items()
+    }
     tensors |= {f"best/{name}": value for name, value in best.items()}
     others: dict[str, Any] = {}  # optimizers may keep numbers, and None, beside their tensors
     for i, state in optimizer.state_dict()["state"].items():
@@ -77,12 +83,13 @@ def pack(
 def unpack(
     tensors: dict[str, Tensor],
     numbers: dict[str, Any],
-    module: nn.Module,
+    modules: dict[str, nn.Module],
     optimizer: torch.optim.Optimizer,
     precision: Any,
 ) -> tuple[Weights, Progress]:
-    """Put a checkpoint's state into the module, the optimizer and the precision; the best weights and the progress."""
-    module.load_state_dict(_under("module/", tensors))
+    """Put a checkpoint's state into the modules, the optimizer and the precision; the best weights and the progress."""
+    for part, module in modules.items():
+        module.load_state_dict(_under(f"{part}/", tensors))
     state: dict[int, dict[str, Any]] = {}
     for place, value in (_under("optimizer/", tensors) | numbers["optimizer"]).items():
         i, name = place.split("/", 1)

@@ -35,6 +35,8 @@ class Settings:
         `khot.schedules`.
     clip_norm : float, optional
         Longer gradients are scaled down to this norm.
+    averaging : float, optional
+        Decay, such as 0.999, of a running mean of the weights. Then that mean is what is validated and kept.
     monitor : str, optional
         The validation number that tells the best epoch; of equal ones the training loss does. Without validation, that
         alone does.
@@ -59,6 +61,7 @@ class Settings:
     optimizer: Callable[[Iterable[Parameter]], torch.optim.Optimizer] = field(default_factory=Adam)
     temperature: float | Callable[[int], float] = 1.0
     clip_norm: float | None = None
+    averaging: float | None = None
     monitor: str | None = None
     maximize: bool = False
     patience: int | None = None
@@ -73,6 +76,10 @@ class Settings:
         self.temperature_at(0)
         if self.clip_norm is not None:
             _checks.positive("clip_norm", self.clip_norm)
+        if self.averaging is not None and _checks.positive("averaging", self.averaging) >= 1:
+            raise InvalidValueError(
+                f"averaging must lie below 1, but got {self.averaging}: pass a decay, such as 0.999, or None"
+            )
         if self.patience is not None:
             _checks.whole_number("patience", self.patience, least=1)
         if not isinstance(self.monitor, str | None):
