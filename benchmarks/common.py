@@ -1,6 +1,7 @@
 """What all benchmarks share: the textbook loop, timing, the description of the machine, and the file of results."""
 
 import json
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from khot.experiments.machine import machine
 
 _TURNS = 20  # of each function
+_ROUNDS = 5
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -51,6 +53,16 @@ def best(*functions: Callable[[], Any], repeats: int = 2000, seconds: float = 3.
                 function()
                 own.append(time.perf_counter() - began)
     return [min(own) for own in times]
+
+
+def times_faster(ours: Callable[..., Any], theirs: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    """How many times faster than another function ours is, forward and backward.
+
+    Each round has arrays of its own, as it matters where in memory they lie. The ratio is the median of the rounds.
+    """
+    rounds = [best(*(forward_backward(f, *arguments) for f in (ours, theirs)), seconds=1.0) for _ in range(_ROUNDS)]
+    ratios = [other / own for own, other in rounds]
+    return {"measured": statistics.median(ratios), "rounds": ratios, "ms": min(own for own, _ in rounds) * 1e3}
 
 
 def _wanting(times: list[float], repeats: int, seconds: float) -> bool:
