@@ -12,7 +12,7 @@ import torch
 from sklearn.utils import check_random_state
 
 from khot import _checks
-from khot.errors import InvalidTypeError, InvalidValueError
+from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
 
 DEVICES = ("cpu", "cuda", "mps", "auto")
 
@@ -82,6 +82,8 @@ def fitting(estimator: Any) -> Iterator[Path]:
         vars(estimator).update(before)
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"stopped by Ctrl-C{_how_to_go_on(estimator.folder)}") from None
+        if isinstance(error, DivergedError) and estimator.folder is None:
+            raise DivergedError(error.what) from None  # the checkpoint is gone
         raise
 
 

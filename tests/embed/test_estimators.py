@@ -304,11 +304,15 @@ def test_bad_input_of_subset_sne(options, message):
 
 
 @pytest.mark.parametrize("kind", BOTH)
-def test_a_training_that_diverges(kind):
+def test_a_training_that_diverges(kind, tmp_path):
     fitted = quick(kind).fit(X)
     before = fitted.transform(X)
-    with pytest.raises(DivergedError, match="try a smaller learning_rate"):
+    with pytest.raises(DivergedError, match="try a smaller learning_rate") as nowhere:
         fitted.set_params(learning_rate=1e36).fit(X)
+    assert "checkpoint" not in str(nowhere.value)  # as its folder is gone
+    with pytest.raises(DivergedError, match="try a smaller learning_rate") as somewhere:
+        fitted.set_params(folder=tmp_path).fit(X)
+    assert somewhere.value.checkpoint is None or somewhere.value.checkpoint.exists()
     assert np.array_equal(fitted.transform(X), before)  # still what it was
 
 

@@ -83,6 +83,6 @@ def test_processes_agree(mine, other, result):
 
 
 def test_what_stops_a_process_reaches_its_parent():
-    for stop in (DivergedError("the loss is nan"), KeyboardInterrupt("resume=True")):
+    for stop in (DivergedError("the loss is nan", "step-3"), KeyboardInterrupt("resume=True")):
         there = pickle.loads(pickle.dumps(stop))
         assert (type(there), str(there)) == (type(stop), str(stop))

@@ -75,7 +75,7 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
             loss = _scalar(job.loss(model, fabric.to_device(batches.take(rows)), step))
             value, stop = agree(fabric, loss, control_c.pressed)
             if not math.isfinite(value):
-                raise _diverged(f"the loss is {value} at step {number}", saver)
+                raise DivergedError(f"the loss is {value} at step {number}", saver.last)
             optimizer.zero_grad()
             fabric.backward(loss)
             if settings.clip_norm is not None:
@@ -93,7 +93,7 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
             end_of_epoch = place == batches.per_epoch - 1
             if end_of_epoch:
                 if not finite(module):
-                    raise _diverged(f"weights are not finite after step {number}", saver)
+                    raise DivergedError(f"weights are not finite after step {number}", saver.last)
                 if close_epoch(job, fabric, result, progress, batches.per_epoch):
                     best = copy_weights(result)
                 model.train()
@@ -141,13 +141,6 @@ def _bar(steps: int, done: int, shown: bool) -> Any:
     from tqdm import tqdm
 
     return tqdm(total=steps, initial=done, unit="step", disable=not (shown and sys.stderr.isatty()))
-
-
-def _diverged(what: str, saver: Saver) -> DivergedError:
-    return DivergedError(
-        f"{what}; the last good checkpoint is {saver.last}: "
-        "try a smaller learning_rate or a clip_norm, or look for log(0) and 0/0 in the loss"
-    )
 
 
 def _interrupted(saver: Saver) -> KeyboardInterrupt:
