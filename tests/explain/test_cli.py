@@ -101,6 +101,10 @@ def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
     (folder / "few.csv").write_text("e,b,a,c,d\n3,0,0,0,0\n")
     run("apply why few.csv")
     assert "[e = 3]" in capsys.readouterr().out
+    (folder / "few.csv").write_text("key,e,b,a,c,d\nK-1,3,0,0,0,0\nK-2,0,0,0,0,0\n")
+    run("apply why few.csv --id key --csv out.csv")
+    records = list(csv.DictReader((folder / "out.csv").read_text().splitlines()))
+    assert [record["row"] for record in records] == ["K-1", "K-2"]
     for names, message in (("b,a,c,d", "no column 'e'"), ("a,b,c,d,e,id2", "has a column 'id2'")):
         (folder / "few.csv").write_text(f"{names}\n" + ",".join("0" for _ in names.split(",")) + "\n")
         with pytest.raises(SystemExit):

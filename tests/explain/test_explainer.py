@@ -1,3 +1,4 @@
+import json
 from contextlib import suppress
 
 import numpy as np
@@ -283,8 +284,14 @@ def test_a_black_box_with_other_classes():
     np.testing.assert_allclose(turned.full, from_last_column(X[:3])[:, ::-1], rtol=1e-5)
 
 
-def test_names_of_classes(tmp_path):
+def test_names_of_classes_and_rows(tmp_path):
     explainer = quick(epochs=1, class_names=["no", "yes"]).fit(from_last_column, X)
+    named = explainer.explain(X[:2], row_names=np.array([7, 8]))
+    assert [row["row"] for row in json.loads(named.to_json())] == [7, 8]
+    assert explainer.explain(X[:2], row_names=(1.5, None)).row_names == ["1.5", "None"]
+    for bad in ([1], "ab", 3):
+        with pytest.raises(KhotError, match="row_names must name the 2 rows of X"):
+            explainer.explain(X[:2], row_names=bad)
     explainer.save(tmp_path)
     for one in (explainer, SubsetExplainer.load(tmp_path)):
         assert {line.split()[2] for line in str(one.explain(X[:9], from_last_column)).splitlines()[::3]} == {

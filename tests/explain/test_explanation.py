@@ -31,6 +31,14 @@ def test_items_and_records(explanation: Explanation):
     ]
 
 
+def test_rows_with_names(explanation: Explanation):
+    named = replace(explanation, row_names=["r7", 9])
+    assert [record["row"] for record in named.to_records()] == ["r7", "r7", 9]
+    assert [row["row"] for row in json.loads(named.to_json())] == ["r7", 9]
+    assert str(named).startswith("row r7, class 1")
+    assert "row 9, class 0" in named._repr_html_()
+
+
 def test_json_can_be_read_back(explanation: Explanation, tmp_path: Path):
     text = explanation.to_json(tmp_path / "why.json")
     assert json.loads(text) == json.loads((tmp_path / "why.json").read_text())

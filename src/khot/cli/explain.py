@@ -125,6 +125,7 @@ def apply(
     model: str | None = None,
     text: str | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
+    id: str | None = None,
     header: bool | None = None,
     html: Path | None = None,
     json: Path | None = None,
@@ -145,6 +146,8 @@ def apply(
         Name of the column with the texts, if it is another than in `khot explain fit`.
     ignore
         Names of columns that are not for the model, if they are others than in `khot explain fit`.
+    id
+        Name of a column that names the rows, which else are numbered from 0; it is not for the model either.
     header
         Whether the first line of a table has the names of the columns; by default that is seen from what it holds.
     html
@@ -156,14 +159,16 @@ def apply(
     """
     from khot.explain import SubsetExplainer
     from khot.explain.fidelity import post_hoc_accuracy
-    from khot.tables import write_csv
+    from khot.tables import read_texts, write_csv
 
     check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
     about = _about(explainer)
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])
-    data, _ = _read(rows, text, ignore or about["ignore"], header, columns)
-    explanation = fitted.explain(data, _find(model or about["model"]))
+    names = None if id is None else read_texts(rows, id)
+    ignored = {*(ignore or about["ignore"]), *filter(None, [id])}
+    data, _ = _read(rows, text, ignored, header, columns)
+    explanation = fitted.explain(data, _find(model or about["model"]), row_names=names)
     if html is not None:
         explanation.to_html(html, title=f"Explanations of {rows.name}")
     if json is not None:

@@ -250,6 +250,7 @@ class SubsetExplainer:
         *,
         eligible: Any = None,
         forced: Any = None,
+        row_names: Any = None,
     ) -> Explanation:
         """Choose the k items of each row.
 
@@ -261,6 +262,8 @@ class SubsetExplainer:
             The black box, by default that of `fit`; it is asked what it says about the rows and the chosen items.
         eligible, forced : bool array, shape (items,) or (n, items), optional
             As in `fit`, from which they are taken by default if they were of shape (items,).
+        row_names : sequence of texts or numbers, optional
+            Names of the rows, such as ids, for the forms of the explanation; by default they are numbered from 0.
 
         Returns
         -------
@@ -271,6 +274,7 @@ class SubsetExplainer:
         self._check_fitted()
         if count(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
+        named: dict[str, Any] = {"class_names": self.class_names, "row_names": _row_names(row_names, count(X))}
         items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
         forced = self.limits_["forced"] if forced is None else forced
@@ -280,12 +284,12 @@ class SubsetExplainer:
         scores = logits.masked_fill(~items.present, -torch.inf).numpy()
         black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         if black_box is None:
-            return Explanation(self.masker_, X, chosen, scores, class_names=self.class_names)
+            return Explanation(self.masker_, X, chosen, scores, **named)
         masked = self.masker_.mask(X, chosen)
         if len(masked) != len(X):
             raise InvalidValueError(f"mask must keep the rows, {len(X)}, but left {len(masked)}: mend the masker")
-        answers = (outputs(black_box, rows, self.model_batch_size, self.classes_) for rows in (X, masked))
-        return Explanation(self.masker_, X, chosen, scores, *answers, class_names=self.class_names)
+        full, masked = (outputs(black_box, rows, self.model_batch_size, self.classes_) for rows in (X, masked))
+        return Explanation(self.masker_, X, chosen, scores, full, masked, **named)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.
@@ -401,6 +405,16 @@ class SubsetExplainer:
 def _warn_of_nothing_to_choose(free: Tensor, k: int) -> None:
     if bool((free.sum(1) <= k).all()):
         warnings.warn(f"no row has more than k = {k} items, so that all are chosen: lower k", stacklevel=3)
+
+
+def _row_names(value: Any, rows: int) -> list[int | str] | None:
+    if value is None:
+        return None
+    names = value if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    if not isinstance(names, list) or len(names) != rows:
+        raise InvalidValueError(f"row_names must name the {rows} rows of X, but got {value!r}: pass a list of as many")
+    plain = (name.item() if isinstance(name, np.generic) else name for name in names)
+    return [name if isinstance(name, int | str) else str(name) for name in plain]
 
 
 def _names(value: Any) -> list[str]:

@@ -32,6 +32,8 @@ class Explanation:
         What the black box says about the rows, and about the rows of which only the chosen items are left.
     class_names : sequence of str, or None
         Names of the classes, else they are numbered from 0.
+    row_names : sequence of int or str, or None
+        Names of the rows, such as ids, else they are numbered from 0.
     """
 
     masker: Masker = field(repr=False)
@@ -41,6 +43,7 @@ class Explanation:
     full: NDArray[np.float32] | None = field(repr=False, default=None)
     masked: NDArray[np.float32] | None = field(repr=False, default=None)
     class_names: Sequence[str] | None = field(repr=False, default=None)
+    row_names: Sequence[int | str] | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
         return f"Explanation({len(self)} rows, {int(self.chosen.sum())} items chosen)"
@@ -73,15 +76,16 @@ class Explanation:
 
     def to_records(self) -> list[dict[str, Any]]:
         """One record for each chosen item: row, item, its text and score, and the rank of the score from 1."""
-        records = []
-        for row in range(len(self)):
-            texts = {item: text.strip() for text, item in self._pieces(row) if item is not None}
-            numbers = np.flatnonzero(self.chosen[row])
-            order = np.argsort(-self.scores[row, numbers], kind="stable")
-            for rank, item in enumerate(numbers[order].tolist(), 1):
-                score = float(self.scores[row, item])
-                records.append({"row": row, "rank": rank, "item": item, "text": texts[item], "score": score})
-        return records
+        return [{"row": self._name(row), **record} for row in range(len(self)) for record in self._records(row)]
+
+    def _records(self, row: int) -> list[dict[str, Any]]:
+        texts = {item: text.strip() for text, item in self._pieces(row) if item is not None}
+        numbers = np.flatnonzero(self.chosen[row])
+        order = np.argsort(-self.scores[row, numbers], kind="stable")
+        return [
+            {"rank": rank, "item": item, "text": texts[item], "score": float(self.scores[row, item])}
+            for rank, item in enumerate(numbers[order].tolist(), 1)
+        ]
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """A data frame of the records.
@@ -106,9 +110,7 @@ class Explanation:
 
     def to_json(self, path: Path | str | None = None) -> str:
         """The chosen items, and the outputs of the black box, as JSON; also written to a file if one is named."""
-        rows: list[dict[str, Any]] = [{"row": row, "items": []} for row in range(len(self))]
-        for record in self.to_records():
-            rows[record.pop("row")]["items"].append(record)
+        rows: list[dict[str, Any]] = [{"row": self._name(row), "items": self._records(row)} for row in range(len(self))]
         for name, outputs in (("full", self.full), ("masked", self.masked)):
             if outputs is not None:
                 for row, output in zip(rows, outputs.tolist(), strict=True):
@@ -186,11 +188,14 @@ class Explanation:
 
     def _says(self, row: int) -> str:
         if self.full is None or self.masked is None:
-            return f"row {row}"
+            return f"row {self._name(row)}"
         label, other = int(self.full[row].argmax()), int(self.masked[row].argmax())
         full, masked = self.full[row, label], self.masked[row, label]
-        told = f"row {row}, {self._class(label)}: {full:.3f} on the whole, {masked:.3f} on the chosen items"
+        told = f"row {self._name(row)}, {self._class(label)}: {full:.3f} on the whole, {masked:.3f} on the chosen items"
         return told if other == label else f"{told}, which say {self._class(other)}: {self.masked[row, other]:.3f}"
+
+    def _name(self, row: int) -> int | str:
+        return row if self.row_names is None else self.row_names[row]
 
     def _class(self, label: int) -> str:
         return f"class {label}" if self.class_names is None else self.class_names[label]
