@@ -8,6 +8,7 @@ from torch import nn
 
 from khot.errors import BlackBoxError, DivergedError, KhotError
 from khot.explain import SubsetExplainer, Words
+from khot.explain.black_box import outputs
 
 NOISE = np.random.RandomState(0)
 X = NOISE.randn(600, 5)
@@ -218,6 +219,14 @@ def test_answers_are_kept_for_a_resumed_fit(tmp_path):
         lambda rows: (calls.append(len(rows)), from_last_column(rows))[1], X
     )
     assert calls == [8, 256]  # what was damaged is asked again
+
+
+def test_answers_are_kept_to_the_bit(tmp_path):
+    """To divide rows by their sums a second time would change their last bits."""
+    answers = np.random.RandomState(0).dirichlet(np.ones(3), 600).astype(np.float32)
+    first, again = (outputs(lambda rows: answers[: len(rows)], X, 600, folder=tmp_path) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert (first / first.sum(1, keepdims=True) != first).any()
 
 
 def test_answers_about_other_texts_are_not_taken(tmp_path):

@@ -76,9 +76,11 @@ def _copy(rows: Any) -> Any:
 
 
 def _kept(path: Path, rows: int, classes: int | None) -> NDArray[np.float32] | None:
-    """Answers that were kept, or None if there are none, or only damaged ones."""
+    """Answers that were kept, to the bit, or None if there are none, or only damaged ones."""
     try:
-        return _checked(np.load(path, allow_pickle=False), rows, classes, "in a file")
+        values = np.load(path, allow_pickle=False)
+        _checked(values, rows, classes, "in a file")
+        return values.astype(np.float32)
     except Exception:  # of a damaged file, np.load raises almost any
         return None
 
