@@ -242,6 +242,13 @@ def not_negative(name: str, value: Any) -> float:
     return 0.0 if isinstance(value, numbers.Real) and value == 0 and value is not False else positive(name, value)
 
 
+def below_one(name: str, value: float, hint: str) -> float:
+    """A number below 1."""
+    if not value < 1:
+        raise InvalidValueError(f"{name} must lie below 1, but got {value}: {hint}")
+    return value
+
+
 def function(name: str, value: Any, signature: str) -> Any:
     """Something to be called."""
     if not callable(value):

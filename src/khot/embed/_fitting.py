@@ -27,8 +27,7 @@ def check_parameters(model: Any, rows: int) -> int:
         _check_components(model.input_components, min(rows, model.n_features_in_))
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
-    if not _checks.not_negative("dropout", model.dropout) < 1:
-        raise InvalidValueError(f"dropout must lie below 1, but got {model.dropout}: pass a share such as 0.2")
+    _checks.below_one("dropout", _checks.not_negative("dropout", model.dropout), "pass a share such as 0.2")
     check_resume(model)
     find_device(model.device)
     batch = equal_shares(min(model.batch_size, rows), model.devices)

@@ -157,11 +157,8 @@ class SubsetExplainer:
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
         self.learning_rate, self.averaging, self.patience = learning_rate, averaging, patience
         self.optimizer = RMSprop() if optimizer is None else optimizer
-        if _checks.positive("validation_share", validation_share) >= 1:
-            raise InvalidValueError(
-                f"validation_share must lie below 1, but got {validation_share}: pass the share to hold out"
-            )
-        self.validation_share = validation_share
+        share = _checks.positive("validation_share", validation_share)
+        self.validation_share = _checks.below_one("validation_share", share, "pass the share to hold out")
         self.model_batch_size = _checks.whole_number("model_batch_size", model_batch_size, least=1)
         self.class_names = None if class_names is None else _names(class_names)
         self.device = device

@@ -26,10 +26,8 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
         )
     for name in ("batch_size", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
-    if not _checks.not_negative("validation_share", model.validation_share) < 1:
-        raise InvalidValueError(
-            f"validation_share must lie below 1, but got {model.validation_share}: pass the share to hold out"
-        )
+    share = _checks.not_negative("validation_share", model.validation_share)
+    _checks.below_one("validation_share", share, "pass the share to hold out")
     check_resume(model)
     find_device(model.device)
     if _checks.choice("augment", model.augment, CHOICES) != "none" and X.ndim == 2:

@@ -76,10 +76,9 @@ class Settings:
         self.temperature_at(0)
         if self.clip_norm is not None:
             _checks.positive("clip_norm", self.clip_norm)
-        if self.averaging is not None and _checks.positive("averaging", self.averaging) >= 1:
-            raise InvalidValueError(
-                f"averaging must lie below 1, but got {self.averaging}: pass a decay, such as 0.999, or None"
-            )
+        if self.averaging is not None:
+            decay = _checks.positive("averaging", self.averaging)
+            _checks.below_one("averaging", decay, "pass a decay, such as 0.999, or None")
         if self.patience is not None:
             _checks.whole_number("patience", self.patience, least=1)
         if not isinstance(self.monitor, str | None):
