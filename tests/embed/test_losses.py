@@ -167,6 +167,17 @@ def test_student_loss_against_a_loop(alpha):
     assert tsne_loss(logits, points, alpha).item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float64", "float32"), ("float32", "bfloat16")])
+def test_student_loss_of_two_dtypes(dtypes):
+    """It is computed in the wider of the two, at least in float32."""
+    logits, points = (part.to(getattr(torch, dtype)) for part, dtype in zip(problem(), dtypes, strict=True))
+    loss = tsne_loss(logits, points.requires_grad_())
+    assert loss.dtype == torch.promote_types(logits.dtype, points.dtype)
+    assert loss.item() == pytest.approx(tsne_loss(logits.double(), points.detach().double()).item(), rel=1e-5)
+    loss.backward()
+    assert points.grad.isfinite().all()
+
+
 def test_student_gradients():
     logits, points = problem()
     assert torch.autograd.gradcheck(lambda z: tsne_loss(logits, z, 0.7), (points.requires_grad_(),))

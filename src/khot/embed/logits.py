@@ -74,10 +74,10 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
 
 def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
     """``-|h_i - h_j|²``, or log-densities of Student-t with `alpha` degrees of freedom; -inf on the diagonal."""
-    distances = squared_distances(embeddings, embeddings)
     if alpha is None:
-        return (-distances).fill_diagonal_(-torch.inf)
-    return (-(alpha + 1) / 2 * torch.log1p(distances.clamp_min(0) / alpha)).fill_diagonal_(-torch.inf)
+        return squared_distances(embeddings, embeddings).neg_().fill_diagonal_(-torch.inf)
+    distances = squared_distances(embeddings, embeddings).div_(alpha).relu_()
+    return torch.log1p(distances).mul_(-(alpha + 1) / 2).fill_diagonal_(-torch.inf)
 
 
 def points(name: str, value: Tensor) -> Tensor:

@@ -144,11 +144,12 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     """
     _check_pairs(logits, embeddings)
     alpha = _checks.positive("alpha", alpha)
-    given = logits.detach().softmax(1)
-    pairs = (given + given.T) / (2 * len(given))
     likely = embedding_logits(embeddings, alpha)
-    total = likely.flatten().logsumexp(0)
-    return torch.special.xlogy(pairs, pairs).sum() - (pairs * likely.clone().fill_diagonal_(0)).sum() + total
+    likely = likely.to(torch.promote_types(likely.dtype, logits.dtype))
+    likely.fill_diagonal_(torch.finfo(likely.dtype).min)  # which is 0 times 0, where -inf would be NaN
+    given = logits.detach().to(likely.dtype).softmax(1)
+    pairs = (given + given.T).div_(2 * len(given))
+    return likely.flatten().logsumexp(0) - (pairs * likely).sum() - torch.special.entr(pairs).sum()
 
 
 def _drawn(
