@@ -42,6 +42,7 @@ def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
 
 def _train(job: Job, fabric: Any, module: nn.Module) -> None:
     settings, device, rank = job.settings, fabric.device, fabric.global_rank
+    fabric.to_device(module)  # first, as optimizers look where the parameters are
     optimizer = settings.optimizer([p for p in module.parameters() if p.requires_grad])
     model, optimizer = fabric.setup(module, optimizer)
     batches = Batches(job.data, settings.batch_size, settings.seed, rank, fabric.world_size)

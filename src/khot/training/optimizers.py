@@ -39,7 +39,9 @@ class Adam:
     weight_decay: float = 0.0
 
     def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay)
+        parameters = list(parameters)
+        fused = _fused(parameters)
+        return torch.optim.Adam(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay, fused=fused)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class AdamW:
     weight_decay: float = 0.01
 
     def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay)
+        parameters = list(parameters)
+        fused = _fused(parameters)
+        return torch.optim.AdamW(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay, fused=fused)
 
 
 @dataclass(frozen=True)
@@ -64,3 +68,11 @@ class RMSprop:
 
     def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
         return torch.optim.RMSprop(parameters, _NO_RATE_YET, self.decay, self.epsilon, self.weight_decay)
+
+
+def _fused(parameters: list[Parameter]) -> bool | None:
+    """Whether one pass over the parameters makes a step, which takes a tenth of the time on the CPU.
+
+    Elsewhere torch chooses: there, such optimizers do not go together with clipped gradients of mixed precision.
+    """
+    return all(p.device.type == "cpu" and p.is_floating_point() for p in parameters) or None
