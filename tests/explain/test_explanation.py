@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from khot.errors import InvalidTypeError, InvalidValueError, KhotError, ModelFileError
-from khot.explain import Columns, Explanation, Words, fidelity
+from khot.explain import Columns, Explanation, Sentences, Words, fidelity
+from khot.explain.maskers import Masker
 
 TEXTS = ["A <b>great</b> film.", "Dull."]
 
@@ -46,6 +47,20 @@ def test_json_can_be_read_back(explanation: Explanation, tmp_path: Path):
     assert [item["text"] for item in first["items"]] == ["great", "film"]
     assert first["full"] == pytest.approx([0.1, 0.9])
     assert first["masked"] == pytest.approx([0.3, 0.7])
+
+
+@pytest.mark.parametrize(
+    ("masker", "beyond"),
+    [
+        (Words(length=2), '<span class="beyond" title="beyond what can be chosen">Not a </span><mark'),
+        (Sentences(sentences=1, vocabulary=9), '</mark><span class="beyond" title="beyond what can be chosen"> Or is'),
+    ],
+)
+def test_the_page_shows_what_could_not_be_chosen(masker: Masker, beyond: str):
+    text = "Not a good film. Or is it?"[: 15 if isinstance(masker, Words) else None]
+    items = masker.fit([text]).encode([text])
+    chosen = items.present.numpy()
+    assert beyond in Explanation(masker, [text], chosen, np.zeros(chosen.shape, np.float32))._repr_html_()
 
 
 def test_the_page_marks_the_chosen_words_and_escapes_the_rest(explanation: Explanation, tmp_path: Path):

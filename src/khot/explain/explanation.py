@@ -121,7 +121,10 @@ class Explanation:
         return text
 
     def to_html(self, path: Path | str, title: str = "Explanation") -> None:
-        """Write a self-contained page: each row with its chosen items marked, and both confidences."""
+        """Write a self-contained page: each row with its chosen items marked, and both confidences.
+
+        Words or sentences beyond those that can be chosen are grey.
+        """
         from khot.report.explanations import write_explanations
 
         introduction = f"{self._agreement()} The stronger an item is marked, the higher is its score.".strip()
@@ -164,6 +167,8 @@ class Explanation:
         return f'<article class="khot"><p class="says">{escape(self._says(row))}</p><p>{marked}</p></article>'
 
     def _piece_html(self, row: int, text: str, item: int | None) -> str:
+        if item is None and any(letter.isalnum() for letter in text):
+            return f'<span class="beyond" title="beyond what can be chosen">{escape(text)}</span>'
         if item is None or not self.chosen[row, item]:
             return escape(text)
         scores = self.scores[row, self.chosen[row]]

@@ -18,6 +18,7 @@ STYLE = (
     ".khot mark { background: #ffe08a; border-radius: 3px; padding: 0 .15em; } "
     "table.khot td, table.khot th { vertical-align: top; text-align: left; padding: .4rem .8rem; } "
     ".khot .says { color: #555; font-size: .85rem; margin: .2rem 0; } "
+    ".khot .beyond { color: #999; } "
     ".khot img { width: 12rem; }"
 )
 
