@@ -81,9 +81,10 @@ def test_arrays_and_tensors_are_alike():
 
 
 def test_the_scale_of_the_input_does_not_matter():
+    """By gradient descent, as Adam makes large steps of gradients that are rounding errors."""
     X, y = blobs()  # noqa: N806
-    shifted = X * 1e-3 + 1e6
-    assert np.allclose(quick().fit(X, y).references_, quick().fit(shifted, y).references_, atol=1e-3)
+    one, other = (quick(optimizer=SGD(0.9), learning_rate=0.01).fit(rows, y) for rows in (X, X * 1e-3 + 1e6))
+    assert torch.allclose(one.references_, other.references_, atol=1e-6)
 
 
 def test_an_own_encoder_is_copied():
