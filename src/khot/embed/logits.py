@@ -74,10 +74,11 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
 
 def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
     """``-|h_i - h_j|²``, or log-densities of Student-t with `alpha` degrees of freedom; -inf on the diagonal."""
+    embeddings = embeddings.T.contiguous().T  # for which the products of the backward pass are several times quicker
+    distances = squared_distances(embeddings, embeddings)
     if alpha is None:
-        return squared_distances(embeddings, embeddings).neg_().fill_diagonal_(-torch.inf)
-    distances = squared_distances(embeddings, embeddings).div_(alpha).relu_()
-    return torch.log1p(distances).mul_(-(alpha + 1) / 2).fill_diagonal_(-torch.inf)
+        return distances.neg_().fill_diagonal_(-torch.inf)
+    return torch.log1p(distances.div_(alpha).relu_()).mul_(-(alpha + 1) / 2).fill_diagonal_(-torch.inf)
 
 
 def points(name: str, value: Tensor) -> Tensor:

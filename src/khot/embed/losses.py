@@ -146,10 +146,11 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     alpha = _checks.positive("alpha", alpha)
     likely = embedding_logits(embeddings, alpha)
     likely = likely.to(torch.promote_types(likely.dtype, logits.dtype))
-    likely.fill_diagonal_(torch.finfo(likely.dtype).min)  # which is 0 times 0, where -inf would be NaN
+    likely.fill_diagonal_(torch.finfo(likely.dtype).min)  # times 0 it is 0, where -inf would be NaN
     given = logits.detach().to(likely.dtype).softmax(1)
     pairs = (given + given.T).div_(2 * len(given))
-    return likely.flatten().logsumexp(0) - (pairs * likely).sum() - torch.special.entr(pairs).sum()
+    surprise = pairs.clamp_min(torch.finfo(pairs.dtype).tiny).log_() - likely
+    return (pairs * surprise).sum() + likely.flatten().logsumexp(0)
 
 
 def _drawn(
