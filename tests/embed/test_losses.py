@@ -66,6 +66,24 @@ def test_subset_loss_against_a_loop(k, temperature, bias, samples, noise):
     assert loss.item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("bias", [0.0, 1e-3])
+@pytest.mark.parametrize(("samples", "noise"), [(1, "both"), (3, "input")])
+def test_mutual_neighbours_against_a_loop(bias, samples, noise):
+    """The mean of how likely the neighbour is for the point, and the point for the neighbour."""
+    logits, points = problem()
+    generator = seeded()
+    chosen = drawn(logits.numpy(), 1, samples, 1, generator)[..., 0]
+    moved = noise_of(samples, generator) if noise == "both" else np.zeros((samples, *SHAPE))
+    keys = -((points[:, None] - points) ** 2).sum(-1).numpy() + moved
+    keys[:, range(len(points)), range(len(points))] = -np.inf
+    shares = np.exp(keys / 0.8) / np.exp(keys / 0.8).sum(-1, keepdims=True)
+    pairs = [(s, i, chosen[s, i]) for s in range(samples) for i in range(len(points))]
+    expected = -np.mean([math.log(shares[s, i, j] + bias) + math.log(shares[s, j, i] + bias) for s, i, j in pairs]) / 2
+    options = {"bias": bias, "samples": samples, "noise": noise, "mutual": True}
+    loss = subset_sne_loss(logits, points, 1, 0.8, **options, generator=seeded())
+    assert loss.item() == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("degrees", [1.0, 7.0])
 def test_subset_loss_with_the_student_density(degrees):
     def likely(square: float) -> float:
@@ -104,7 +122,8 @@ def test_reversed_noise():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"k": 3}, {"noise": "input"}, {"bias": 0.0}, {"reversed_noise": True}, {"alpha": 1.0}]
+    "options",
+    [{}, {"k": 3}, {"noise": "input"}, {"bias": 0.0}, {"reversed_noise": True}, {"alpha": 1.0}, {"mutual": True}],
 )
 def test_subset_gradients(options):
     logits, points = problem()
@@ -196,6 +215,7 @@ def test_student_gradients():
         ({"temperature": 0.0}, InvalidValueError, "positive"),
         ({"bias": -1.0}, InvalidValueError, "bias must be positive"),
         ({"bias": 0.0, "k": 2}, InvalidValueError, "k = 1 alone"),
+        ({"mutual": True, "k": 2}, InvalidValueError, "mutual is for k = 1 alone, but got k = 2"),
         ({"noise": "none"}, InvalidValueError, "one of both, input"),
         ({"alpha": -1.0}, InvalidValueError, "alpha must be positive"),
         ({"samples": 1.5}, InvalidTypeError, "samples must be an int"),

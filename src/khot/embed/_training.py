@@ -25,11 +25,22 @@ class SubsetObjective:
     bias: float
     noise: str
     samples: int
+    mutual: bool
 
     def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
         logits = input_logits(rows, self.perplexity)
-        options = {"alpha": self.alpha, "bias": self.bias, "noise": self.noise, "samples": self.samples}
-        return subset_sne_loss(logits, embeddings, self.k, temperature, generator=generator, **options)
+        return subset_sne_loss(
+            logits,
+            embeddings,
+            self.k,
+            temperature,
+            alpha=self.alpha,
+            bias=self.bias,
+            noise=self.noise,
+            samples=self.samples,
+            mutual=self.mutual,
+            generator=generator,
+        )
 
 
 @dataclass(frozen=True)

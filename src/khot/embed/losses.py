@@ -24,6 +24,7 @@ def subset_sne_loss(
     bias: float = 1e-8,
     noise: str = "both",
     samples: int = 1,
+    mutual: bool = False,
     reversed_noise: bool = False,
     generator: torch.Generator | None = None,
 ) -> Tensor:
@@ -52,6 +53,9 @@ def subset_sne_loss(
         Whether the embedding has noise too, or its relaxed sequence is that of the log-weights themselves.
     samples : int
         Independent draws of the noise whose losses are averaged.
+    mutual : bool
+        Whether a point is to be as likely a neighbour of the neighbour that it has drawn: the loss then is the mean of
+        both directions. For k = 1 alone.
     reversed_noise : bool
         An experiment: noise of the wrong sign, log(-log u), in both spaces, as in code that was published in 2019. The
         sequences then are no samples without replacement.
@@ -94,9 +98,11 @@ def subset_sne_loss(
         keys = _keys(keys, shape, generator, reversed_noise)
     bias, temperature = _checks.not_negative("bias", bias), _checks.positive("temperature", temperature)
     if k == 1:
-        return _of_one_neighbor(keys, temperature, bias, chosen)
+        return _of_one_neighbor(keys, temperature, bias, chosen, mutual)
     if bias == 0:
         raise InvalidValueError(f"bias can be 0 for k = 1 alone, but got k = {k}: pass a small bias such as 1e-8")
+    if mutual:
+        raise InvalidValueError(f"mutual is for k = 1 alone, but got k = {k}: pass one of both")
     entries = successive_softmax_at(keys.expand(shape), k, temperature, chosen)
     weights = torch.exp(-torch.arange(k, dtype=entries.dtype, device=entries.device))
     return -((entries + bias).log() @ weights).mean()
@@ -171,7 +177,7 @@ def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | N
     return (logits - largest).expand(shape) - gumbel_keys(logits.new_zeros(shape), generator)
 
 
-def _of_one_neighbor(keys: Tensor, temperature: float, bias: float, chosen: Tensor) -> Tensor:
+def _of_one_neighbor(keys: Tensor, temperature: float, bias: float, chosen: Tensor, mutual: bool) -> Tensor:
     """The loss of one neighbour, whose relaxed vector is a softmax; keys may be the same for all samples.
 
     Without bias from the logarithms, which do not underflow.
@@ -179,7 +185,8 @@ def _of_one_neighbor(keys: Tensor, temperature: float, bias: float, chosen: Tens
     limits = torch.finfo(keys.dtype)
     temperature = min(max(temperature, limits.tiny), limits.max)
     likely = ((keys - keys.detach().amax(-1, keepdim=True)) / temperature).log_softmax(-1)
-    likely = likely.gather(-1, chosen if keys.ndim == 3 else chosen.squeeze(-1).T)
+    chosen = chosen if keys.ndim == 3 else chosen.squeeze(-1).T
+    likely = torch.stack([table.gather(-1, chosen) for table in ((likely, likely.mT) if mutual else (likely,))])
     return -(likely if bias == 0 else (likely.exp() + bias).log()).mean()
 
 

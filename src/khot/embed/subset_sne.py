@@ -78,6 +78,8 @@ class SubsetSNE(Embedding):
         Whether neighbours are drawn at random in both spaces, as in the paper, or in the input space alone.
     samples : int
         Draws of the noise for each batch.
+    mutual : bool
+        Whether a row is to be as likely a neighbour of the neighbour that it has drawn; for one neighbour alone.
     batch_size, max_epochs, learning_rate, optimizer
         As in `khot.training.Settings`; with fewer rows than `batch_size`, all of them are the batch. The optimizer is
         Adam by default. Neighbours are drawn within the batch, which is cut to a multiple of `devices`. An epoch has
@@ -143,6 +145,7 @@ class SubsetSNE(Embedding):
         bias: float = 1e-8,
         noise: str = "both",
         samples: int = 1,
+        mutual: bool = False,
         batch_size: int = 1000,
         max_epochs: int = 200,
         learning_rate: Any = 1e-3,
@@ -168,6 +171,7 @@ class SubsetSNE(Embedding):
         self.bias = bias
         self.noise = noise
         self.samples = samples
+        self.mutual = mutual
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
@@ -191,6 +195,10 @@ class SubsetSNE(Embedding):
             raise InvalidValueError(
                 f"bias can be 0 for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass 1e-8, say"
             )
+        if self.mutual and self.n_neighbors > 1:
+            raise InvalidValueError(
+                f"mutual is for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass one of both"
+            )
         if self.alpha is not None:
             degrees(self.alpha, self.n_components)
         _checks.choice("noise", self.noise, NOISES)
@@ -199,4 +207,6 @@ class SubsetSNE(Embedding):
     def _objective(self) -> SubsetObjective:
         perplexity = None if self.scale == "raw" else self.perplexity
         alpha = None if self.alpha is None else degrees(self.alpha, self.n_components)
-        return SubsetObjective(self.n_neighbors, perplexity, alpha, self.bias, self.noise, self.samples)
+        return SubsetObjective(
+            self.n_neighbors, perplexity, alpha, self.bias, self.noise, self.samples, bool(self.mutual)
+        )
