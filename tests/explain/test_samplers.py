@@ -14,6 +14,11 @@ def test_l2x_is_the_maximum_of_independent_softmaxes():
     torch.testing.assert_close(concrete_maximum(LOGITS, 3, 0.7, torch.Generator().manual_seed(0)), wanted)
 
 
+def test_of_one_item_both_are_the_same():
+    ours, theirs = (s(LOGITS, 1, 0.3, torch.Generator().manual_seed(0)) for s in (SubsetSample(), concrete_maximum))
+    assert torch.equal(ours, theirs)
+
+
 def test_l2x_may_choose_an_item_twice_and_ours_does_not():
     logits = torch.tensor([4.0, 0.0, 0.0, 0.0]).expand(2000, 4)
     generator = torch.Generator().manual_seed(1)

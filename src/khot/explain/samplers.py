@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.keys import gumbel_keys
 from khot.sampling import Relaxation, sample_subset
 from khot.topk import successive_softmax
 
@@ -41,7 +40,8 @@ def concrete_maximum(
 ) -> Tensor:
     """The elementwise maximum of k independent Concrete (Gumbel-softmax) samples, which L2X takes for a k-hot vector.
 
-    As the samples are independent, several of them may choose the same item: the vector then has fewer than k.
+    As the samples are independent, several of them may choose the same item: the vector then has fewer than k. Of
+    one item it is relaxed subset sampling.
 
     Parameters
     ----------
@@ -71,9 +71,8 @@ def concrete_maximum(
     most = int(k.max()) if isinstance(k, Tensor) else k
     if most == 0:
         return torch.zeros_like(logits)
-    nothing = (logits == -torch.inf).all(-1, keepdim=True).unsqueeze(-2)
-    keys = gumbel_keys(logits.unsqueeze(-2).expand(*logits.shape[:-1], most, logits.shape[-1]), generator)
-    samples = torch.softmax(keys.masked_fill(nothing, 0.0) / temperature, -1).masked_fill(nothing, 0.0)
+    several = logits.unsqueeze(-2).expand(*logits.shape[:-1], most, logits.shape[-1])
+    samples = sample_subset(several, 1, temperature, generator=generator)  # of one item each: Concrete samples
     if isinstance(k, Tensor):
         samples = samples * (torch.arange(most, device=k.device) < k.unsqueeze(-1)).unsqueeze(-1)
     return samples.amax(-2)
