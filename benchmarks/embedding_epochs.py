@@ -11,6 +11,7 @@ from torch import Tensor
 
 from benchmarks.common import best, numbers_of_threads, write
 from khot.embed import SigmoidNet, input_logits, subset_sne_loss
+from khot.training import Adam
 
 ROWS, BATCH, COLUMNS, DIMENSIONS, TEMPERATURE, BIAS = 60_000, 1_000, 784, 2, 0.1, 1e-8
 
@@ -40,7 +41,7 @@ def no_loss(rows: Tensor, embeddings: Tensor) -> Tensor:
 def main() -> None:
     rows = torch.rand(BATCH, COLUMNS, generator=torch.Generator().manual_seed(0))
     module = SigmoidNet(COLUMNS, (500, 500, 2000), DIMENSIONS)
-    optimizer = torch.optim.Adam(module.parameters(), 1e-3)
+    optimizer = Adam()(module.parameters())
 
     def step(loss: Callable[[Tensor, Tensor], Tensor]) -> None:
         optimizer.zero_grad()

@@ -70,6 +70,14 @@ def test_both_methods_have_the_same_epochs_scale_and_rates():
     assert {name for name in tsne if name in ours and tsne[name] != ours[name]} <= {"alpha"}
 
 
+@pytest.mark.parametrize(
+    ("dataset", "dimensions", "mutual"), [("mnist", 2, True), ("mnist", 10, False), ("20newsgroups", 2, False)]
+)
+def test_where_neighbors_count_in_both_directions(dataset: str, dimensions: int, mutual: bool):
+    model = embed.estimator("subset-ours", dimensions, embed.PLANS["full", dataset], 0, Path("nowhere"))
+    assert model.mutual is mutual
+
+
 def test_reproduce_embed_writes_what_it_prints(plan: embed.Plan, tmp_path: Path, capsys: pytest.CaptureFixture):
     app(
         ["reproduce", "embed", "--dims", "2", "3", "--method", "tsne", "--out", str(tmp_path)],
@@ -115,4 +123,4 @@ def test_the_ablation_writes_what_it_prints(
     rows = json.loads((tmp_path / "embed-ablation.json").read_text())["rows"]
     printed = capsys.readouterr().out.splitlines()
     assert printed[:-1] == [embed_ablation.line(embed_ablation.Row(**row)) for row in rows]
-    assert len(rows) == 15
+    assert len(rows) == 16

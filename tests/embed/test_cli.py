@@ -122,8 +122,8 @@ def test_labels_in_a_file_of_their_own(kind, tmp_path):
 
 def test_other_dimensions_and_methods(tmp_path, capsys):
     write(tmp_path / "rows.csv", clouds()[0])
-    run("fit", tmp_path / "rows.csv", *FIT, "--scale", "columns", "-o", tmp_path / "map")
-    assert load(tmp_path / "map").scale == "columns"
+    run("fit", tmp_path / "rows.csv", *FIT, "--scale", "columns", "--mutual", "-o", tmp_path / "map")
+    assert (load(tmp_path / "map").scale, load(tmp_path / "map").mutual) == ("columns", True)
     assert "map.png" in capsys.readouterr().out
     run(
         "fit", tmp_path / "rows.csv", *FIT, "-d", 3, "--method", "tsne", "--input-components", 2, "-o", tmp_path / "map"
@@ -148,6 +148,7 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.csv", "1,2\n3\n", "", "2 columns in its first line and 1 in line 2"),
         ("x.csv", "1,2\nnan,4\n5,6\n", "", "got 'nan' in row 2, column 1: fill in missing"),
         ("x.csv", "1,2\n3,4\n5,6\n", "", "perplexity must lie between 1 and 2"),
+        ("x.csv", "1,2\n3,4\n5,6\n", "--method tsne --mutual", "--mutual is for the method subset alone"),
         ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "has no column 'c', but columns a, b"),
         ("x.csv", "a;b\n1;2\n3;4\n", "--labels b", "one column, a;b: separate the columns by commas"),
         ("x.csv", "1,2\n3,4\n5,6\n", "--batch-size 0", "batch_size must be at least 1, but got 0"),

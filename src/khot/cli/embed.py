@@ -23,6 +23,7 @@ def fit(
     perplexity: float = 4.0,
     scale: Literal["auto", "columns", "raw"] = "auto",
     input_components: WholeNumber | None = None,
+    mutual: bool = False,
     encoder: Literal["small", "large"] = "small",
     pretrain: bool = True,
     epochs: WholeNumber = 200,
@@ -59,6 +60,8 @@ def fit(
         to the same spread first; raw to take rows as they are, such as pixels between 0 and 1.
     input_components
         Compare rows by so many principal components, which leaves out noise; by default by all columns.
+    mutual
+        Let neighbours count in both directions, with the method subset; some maps are better for it.
     encoder
         Size of the network.
     pretrain
@@ -82,10 +85,15 @@ def fit(
     """
     from khot.embed import TUNED, ParametricTSNE, SubsetSNE
     from khot.embed._storage import BESIDE, KIND
+    from khot.errors import InvalidValueError
     from khot.report.maps import write_map
     from khot.storage import check_folder
     from khot.tables import Layout, read_labelled, write_layout
 
+    if mutual and method == "tsne":
+        raise InvalidValueError(
+            "--mutual is for the method subset alone, but got tsne, where all pairs are: leave it out"
+        )
     check_folder(out, KIND, BESIDE)
     check_run(run, out)
     table, colours, names, label = read_labelled(rows, labels, ignore)
@@ -107,7 +115,10 @@ def fit(
         "folder": run,
         "resume": resume,
     }
-    model = ParametricTSNE(dimensions, **options) if method == "tsne" else SubsetSNE(dimensions, **TUNED | options)
+    if method == "tsne":
+        model = ParametricTSNE(dimensions, **options)
+    else:
+        model = SubsetSNE(dimensions, **TUNED | options, mutual=mutual)
     model.fit(table).save(out)
     write_layout(out / BESIDE[0], Layout(names, label, -1, list(ignore)))
     for path in write_map(out, model.transform(table), colours, f"{rows.name}: {len(table):,} rows"):

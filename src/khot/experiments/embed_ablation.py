@@ -16,7 +16,7 @@ from khot.experiments.embed import Plan, measure, rows_of
 from khot.experiments.machine import machine
 from khot.experiments.runs import spent, write_result
 
-PLAN = Plan("large", epochs=40, pretrain_epochs=5)
+PLAN = Plan("large", epochs=40, pretrain_epochs=5, mutual=(2,))
 ROWS, HELD_OUT = 20_000, 5_000
 _CYCLE = ("one cycle of the learning rate", {"learning_rate": TUNED["learning_rate"]})
 _BATCHES = (f"batches of {PLAN.own_batch_size:,}", {"batch_size": PLAN.own_batch_size})
@@ -34,6 +34,7 @@ CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those befo
         (f"{TUNED['samples']} draws of the noise", {"samples": TUNED["samples"]}),
         _DROPOUT,
         _BATCHES,
+        ("neighbours count in both directions", {"mutual": True}),
     ],
     "tsne": [
         ("perplexity 30, rows as they are", {"scale": "raw", "perplexity": 30.0, "alpha": TUNED["alpha"]}),
