@@ -67,7 +67,8 @@ def test_sentences_of_a_length(folder: Path):
     line = (
         "fit two.csv --text review --ignore id --items sentences --length 7 --sentences 3 --model judge:of_texts -k 1"
     )
-    run(f"{line} -o why {options}")
+    run(f"{line} -o why {options} --random-choices 2 --run runs")
+    assert len(list((folder / "runs").glob("answers-*"))) == 3
     fields = json.loads((folder / "why" / "explainer.json").read_text())["masker"]["fields"]
     assert (fields["length"], fields["sentences"]) == (7, 3)
 

@@ -56,6 +56,11 @@ def test_the_column_that_decides_is_found(sampler):
     np.testing.assert_array_equal(again.scores, explanation.scores)
 
 
+def test_of_one_item_both_samplers_train_the_same():
+    ours, theirs = (quick(sampler=s, epochs=2).fit(from_last_column, X).explain(X).scores for s in ("subset", "l2x"))
+    np.testing.assert_array_equal(ours, theirs)
+
+
 def test_the_words_that_decide_are_found_and_short_texts_are_chosen_whole():
     explainer = quick(k=3, masker=Words(length=12), epochs=12).fit(from_words, TEXTS)
     explanation = explainer.explain(["great", "plot plot dull scene music", "..."])

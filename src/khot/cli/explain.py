@@ -28,6 +28,7 @@ def fit(
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     classes: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     sampler: Literal["subset", "l2x"] = "subset",
+    random_choices: WholeNumber = 0,
     temperature: float | None = None,
     epochs: WholeNumber = 20,
     batch_size: WholeNumber = 100,
@@ -68,6 +69,9 @@ def fit(
         Names of the model's classes, with spaces between them, for the pages.
     sampler
         subset for relaxed subset sampling, l2x for the independent samples of L2X.
+    random_choices
+        Ask the model also about so many random choices of k items of each row, and learn from its answers: explanations
+        are more faithful for it, the model is asked about so many times more rows.
     temperature
         Temperature of the relaxation; by default the best of five after a short training with each.
     epochs
@@ -100,6 +104,7 @@ def fit(
         k,
         masker=_masker(text, items, length, sentences, names),
         sampler=sampler,
+        random_choices=random_choices,
         temperature="search" if temperature is None else temperature,
         epochs=epochs,
         batch_size=batch_size,

@@ -17,7 +17,8 @@ _SCALES = -20.0, 20.0  # of logits, as powers of two
 _HALVINGS = 40
 
 Rows = dict[str, Tensor]
-"""codes (n, ...), eligible and forced (n, items), outputs (n, classes)."""
+"""codes (n, ...), eligible and forced (n, items), outputs (n, classes); random choices of items (n, r, items) and the
+answers (n, r, classes) of the black box to them, if it was asked."""
 
 
 class Explainer(nn.Module):
@@ -48,7 +49,10 @@ def chosen(logits: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Cal
 
 @dataclass(frozen=True)
 class ExplainLoss:
-    """The cross-entropy of the black box's outputs and the predictor's, with relaxed samples of the items."""
+    """The cross-entropy of the black box's outputs and the predictor's, with relaxed samples of the items.
+
+    And with random choices of items, if the black box was asked about them; these teach the predictor alone.
+    """
 
     k: int
     sampler: Sampler
@@ -61,8 +65,13 @@ class ExplainLoss:
             _must_have_shape("sampler", mask, logits.shape, "a number for each item")
             return mask
 
-        predicted = module(batch["codes"], batch["eligible"], batch["forced"], self.k, choose)
-        return cross_entropy(batch["outputs"], predicted)
+        codes = batch["codes"]
+        loss = cross_entropy(batch["outputs"], module(codes, batch["eligible"], batch["forced"], self.k, choose))
+        if "choices" not in batch:
+            return loss
+        pairs = zip(batch["choices"].unbind(1), batch["answers"].unbind(1), strict=True)
+        learned = [cross_entropy(answers, module.predictor(codes, mask.float())) for mask, answers in pairs]  # pyright: ignore[reportCallIssue]
+        return loss + torch.stack(learned).mean()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from khot import _checks
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
 from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
+from khot.explain._choices import answers_to, masked, random_choices
 from khot.explain._inputs import (
     check_networks,
     check_unused,
@@ -59,6 +60,9 @@ class SubsetExplainer:
         Relaxed subset sampling, the k independent samples of L2X, or ``f(logits, k, temperature, generator)``.
     relaxation : callable
         ``f(keys, k, temperature)``, for the sampler "subset".
+    random_choices : int
+        So many random choices of k items of each row the black box is asked about too, and the predictor learns its
+        answers. Then items are chosen by which the black box, and not only the predictor, keeps to what it says.
     temperature : "search" or float
         By default the one of 0.1, 0.5, 1, 2 and 5 with the least loss on held-out rows after a short training each.
     epochs, batch_size, learning_rate, optimizer, averaging, patience
@@ -130,6 +134,7 @@ class SubsetExplainer:
         predictor: nn.Module | None = None,
         sampler: str | Sampler = "subset",
         relaxation: Relaxation = successive_softmax,
+        random_choices: int = 0,
         temperature: str | float = "search",
         epochs: int = 20,
         search_epochs: int = 2,
@@ -152,6 +157,7 @@ class SubsetExplainer:
         self.selector, self.predictor = network("selector", selector), network("predictor", predictor)
         self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
         find_sampler(sampler, self.relaxation)
+        self.random_choices = _checks.whole_number("random_choices", random_choices, least=0)
         searched = isinstance(temperature, str) and temperature == "search"
         self.temperature = temperature if searched else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
@@ -191,7 +197,7 @@ class SubsetExplainer:
         ----------
         predict_proba : callable
             Rows to class probabilities (n, classes): of scikit-learn, PyTorch, a remote service. It is called once for
-            every `model_batch_size` rows.
+            every `model_batch_size` rows, and as often for each of the `random_choices`.
         X : array, data frame, tensor, or list of texts
             Rows, as the masker takes them.
         eligible, forced : bool array, shape (items,) or (n, items), optional
@@ -235,6 +241,10 @@ class SubsetExplainer:
 
             answers = outputs(predict_proba, X, self.model_batch_size, folder=kept, check=check)
             rows["outputs"], self.classes_ = torch.from_numpy(answers), answers.shape[1]
+            if self.random_choices:
+                choices = random_choices(rows, self.k, self.random_choices, self.random_state)
+                asked = predict_proba, self.masker_, X, choices, self.model_batch_size, self.classes_
+                rows |= {"choices": choices, "answers": answers_to(*asked, None if self.folder is None else folder)}
             self.module_, run = self._train(rows, folder)
             self.history_, self.predict_proba_ = run.history, predict_proba
             self.seconds_ += sum(record["seconds"] for record in run.history)
@@ -282,11 +292,9 @@ class SubsetExplainer:
         black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         if black_box is None:
             return Explanation(self.masker_, X, chosen, scores, **named)
-        masked = self.masker_.mask(X, chosen)
-        if len(masked) != len(X):
-            raise InvalidValueError(f"mask must keep the rows, {len(X)}, but left {len(masked)}: mend the masker")
-        full, masked = (outputs(black_box, rows, self.model_batch_size, self.classes_) for rows in (X, masked))
-        return Explanation(self.masker_, X, chosen, scores, full, masked, **named)
+        parts = X, masked(self.masker_, X, chosen)
+        whole, part = (outputs(black_box, rows, self.model_batch_size, self.classes_) for rows in parts)
+        return Explanation(self.masker_, X, chosen, scores, whole, part, **named)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.

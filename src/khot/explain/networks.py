@@ -156,7 +156,7 @@ class TokenPredictor(nn.Module):
 
 
 class SentencePredictor(nn.Module):
-    """Sentences (b, sentences, length) and a mask of them to class logits."""
+    """Sentences (b, sentences, length) and a mask of them to class logits. Those of weight 0 are not read."""
 
     def __init__(self, vocabulary: int, classes: int, embedding: int = 100, width: int = 250) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class SentencePredictor(nn.Module):
         self.head = _dense(self.sentences.features, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
-        return self.head(_sum(self.sentences(codes), mask))
+        return self.head(_sum(self.sentences(codes * (mask != 0).unsqueeze(-1)), mask))
 
 
 class ColumnSelector(nn.Sequential):

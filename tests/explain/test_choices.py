@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+import torch
+
+from khot.errors import BlackBoxError, InvalidValueError, RunFolderError
+from khot.explain import Columns, SubsetExplainer, Words
+from khot.explain._choices import answers_to, random_choices
+
+NOISE = np.random.RandomState(0)
+TWICE = np.repeat(NOISE.randn(600, 1), 2, axis=1)  # both columns say the same
+
+
+def from_the_sum(rows):
+    p = 1 / (1 + np.exp(-2 * np.asarray(rows).sum(1)))
+    return np.stack([1 - p, p], 1)
+
+
+def quick(**options):
+    common = {"temperature": 0.5, "epochs": 15, "batch_size": 50, "patience": None, "averaging": None}
+    return SubsetExplainer(1, **common | options)
+
+
+def test_choices_are_random_among_what_may_be_chosen():
+    eligible = torch.tensor([[True, True, True, False], [True, False, False, False]]).repeat(500, 1)
+    forced = torch.zeros_like(eligible)
+    forced[::2, 3] = True
+    choices = random_choices({"eligible": eligible, "forced": forced}, 2, draws=3, seed=0)
+    assert choices.shape == (1000, 3, 4)
+    assert (choices.sum(2) == torch.tensor([2, 1]).repeat(500)[:, None]).all()
+    assert choices[::2, :, 3].all()
+    shares = choices[::2, :, :3].double().mean((0, 1))  # of 1,500 draws of one of three, to five standard errors
+    np.testing.assert_allclose(shares, 1 / 3, atol=5 * np.sqrt(2 / 9 / 1500))
+
+
+def test_answers_are_those_to_the_parts(tmp_path):
+    texts = ["good plot", "bad plot", "good", ""]
+    masker = Words(length=2).fit(texts)
+    choices = torch.tensor([[[0, 1], [1, 0]], [[0, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]]).bool()
+    asked = []
+
+    def black_box(rows):
+        asked.extend(rows)
+        p = np.array([0.9 if "good" in text else 0.2 for text in rows])
+        return np.stack([1 - p, p], 1)
+
+    found = answers_to(black_box, masker, texts, choices, 2, 2, tmp_path)
+    assert asked == ["plot", "plot", "good", "", "good", "bad", "good", ""]
+    torch.testing.assert_close(found[..., 1], torch.tensor([[0.2, 0.9], [0.2, 0.2], [0.9, 0.9], [0.2, 0.2]]))
+    answers_to(black_box, masker, texts, choices, 2, 2, tmp_path)
+    assert asked[8:] == ["plot", "plot", "good", "bad"]  # the first few again, to see whether it is the same black box
+
+
+def test_the_predictor_learns_the_answers_to_parts():
+    """A column alone tells the sum of both, but the black box sees the mean in the other's place."""
+    off = []
+    for draws in (0, 2):
+        explainer = quick(random_choices=draws).fit(from_the_sum, TWICE)
+        codes, mask = explainer.masker_.encode(TWICE).codes, torch.eye(2)[:1].expand(600, 2)
+        with torch.no_grad():
+            said = explainer.module_.eval().predictor(codes, mask).softmax(1)[:, 1].numpy()
+        part = from_the_sum(explainer.masker_.mask(TWICE, mask.bool().numpy()))[:, 1]
+        off.append(np.abs(said - part).mean())
+    assert off[1] < 0.7 * off[0]
+
+
+def test_the_black_box_is_asked_once_for_each(tmp_path):
+    calls = []
+
+    def counted(rows):
+        calls.append(len(rows))
+        return from_the_sum(rows)
+
+    options = {"epochs": 1, "random_choices": 2, "model_batch_size": 400, "folder": tmp_path}
+    first = quick(**options).fit(counted, TWICE)
+    assert calls == [400, 200] * 3
+    again = quick(**options, resume=True).fit(counted, TWICE)
+    assert calls[6:] == [8] * 3
+    np.testing.assert_array_equal(first.explain(TWICE).scores, again.explain(TWICE).scores)
+    with pytest.raises(RunFolderError, match="other settings"):
+        quick(**options | {"random_choices": 1}, resume=True).fit(counted, TWICE)
+
+
+def test_bad_answers_and_bad_numbers():
+    with pytest.raises(InvalidValueError, match="random_choices must be at least 0, but got -1"):
+        quick(random_choices=-1)
+
+    def fails(rows):
+        return from_the_sum(rows) if not (np.asarray(rows) == TWICE.mean(0)).any() else np.full((len(rows), 2), np.nan)
+
+    with pytest.raises(BlackBoxError, match="finite"):
+        quick(random_choices=1).fit(fails, TWICE)
+    quick(epochs=1).fit(fails, TWICE)
+
+
+def test_masks_must_keep_the_rows():
+    class Loses(Columns):
+        def mask(self, X, chosen):  # noqa: N803
+            return super().mask(X, chosen)[1:]
+
+    with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but left 599"):
+        quick(masker=Loses(), random_choices=1).fit(from_the_sum, TWICE)
