@@ -70,8 +70,8 @@ def fit(
     sampler
         subset for relaxed subset sampling, l2x for the independent samples of L2X.
     random_choices
-        Ask the model also about so many random choices of k items of each row, and learn from its answers: explanations
-        are more faithful for it, the model is asked about so many times more rows.
+        Ask the model also about so many random choices of k items of each row, and learn from its answers: more from as
+        many rows, but the model is asked about so many times as many.
     temperature
         Temperature of the relaxation; by default the best of five after a short training with each.
     epochs

@@ -62,7 +62,7 @@ class SubsetExplainer:
         ``f(keys, k, temperature)``, for the sampler "subset".
     random_choices : int
         So many random choices of k items of each row the black box is asked about too, and the predictor learns its
-        answers. Then items are chosen by which the black box, and not only the predictor, keeps to what it says.
+        answers: it learns more from as many rows, and answers more as the black box does.
     temperature : "search" or float
         By default the one of 0.1, 0.5, 1, 2 and 5 with the least loss on held-out rows after a short training each.
     epochs, batch_size, learning_rate, optimizer, averaging, patience

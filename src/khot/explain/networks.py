@@ -130,7 +130,7 @@ class _SentenceEncoder(nn.Module):
         super().__init__()
         self.features = features
         self.embedding = word_vectors(vocabulary, embedding)
-        self.dropout = nn.Dropout(0.2)
+        self.dropout = nn.Dropout(0.5)  # of L2X 0.2, with which sentences of few texts are learnt by heart
         self.convolution = nn.Conv1d(embedding, features, 3, padding=1)
 
     def forward(self, codes: Tensor) -> Tensor:
