@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from khot.errors import InvalidValueError
-from khot.explain._inputs import digest
+from khot.explain._inputs import answers_folder
 from khot.explain._training import Rows, chosen
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.maskers import Masker
@@ -44,6 +44,6 @@ def answers_to(
     found = []
     for flags in choices.unbind(1):
         parts = masked(masker, X, flags.numpy())
-        kept = None if folder is None else folder / f"answers-{digest(flags, parts)}"
-        found.append(torch.from_numpy(outputs(predict_proba, parts, batch_size, classes, kept)))
+        place = answers_folder(folder, flags, parts)
+        found.append(torch.from_numpy(outputs(predict_proba, parts, batch_size, classes, place)))
     return torch.stack(found, 1)

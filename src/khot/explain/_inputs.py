@@ -97,7 +97,12 @@ def check_unused(folder: Path, resume: bool) -> None:
         raise in_use(folder)
 
 
-def digest(codes: Tensor, X: Any) -> str:  # noqa: N803
+def answers_folder(folder: Path | None, codes: Tensor, X: Any) -> Path | None:  # noqa: N803
+    """Where the answers about rows are kept, if anything is: not with those about other rows."""
+    return None if folder is None else folder / f"answers-{_digest(codes, X)}"
+
+
+def _digest(codes: Tensor, X: Any) -> str:  # noqa: N803
     """Tells rows apart, also those whose differences the codes do not show."""
     found = hashlib.blake2b(codes.contiguous().numpy().tobytes(), digest_size=8)
     for row in X if data_frame(X) is None else array("X", X):

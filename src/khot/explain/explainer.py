@@ -17,10 +17,10 @@ from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
 from khot.explain._choices import answers_to, masked, random_choices
 from khot.explain._inputs import (
+    answers_folder,
     check_networks,
     check_unused,
     count,
-    digest,
     encoded,
     find_masker,
     function,
@@ -229,7 +229,7 @@ class SubsetExplainer:
             rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
             _warn_of_nothing_to_choose(rows["eligible"] | rows["forced"], self.k)
             _training.check_selector(self._module(classes=2), items.codes, items.present)
-            kept = None if self.folder is None else folder / f"answers-{digest(items.codes, X)}"
+            kept = None if self.folder is None else folder
 
             def check(classes: int) -> None:
                 if self.class_names is not None and len(self.class_names) != classes:
@@ -239,12 +239,14 @@ class SubsetExplainer:
                     )
                 _training.check_predictor(self._module(classes), items.codes, items.present, classes)
 
-            answers = outputs(predict_proba, X, self.model_batch_size, folder=kept, check=check)
+            answers = outputs(
+                predict_proba, X, self.model_batch_size, folder=answers_folder(kept, items.codes, X), check=check
+            )
             rows["outputs"], self.classes_ = torch.from_numpy(answers), answers.shape[1]
             if self.random_choices:
                 choices = random_choices(rows, self.k, self.random_choices, self.random_state)
-                asked = predict_proba, self.masker_, X, choices, self.model_batch_size, self.classes_
-                rows |= {"choices": choices, "answers": answers_to(*asked, None if self.folder is None else folder)}
+                asked = predict_proba, self.masker_, X, choices, self.model_batch_size, self.classes_, kept
+                rows |= {"choices": choices, "answers": answers_to(*asked)}
             self.module_, run = self._train(rows, folder)
             self.history_, self.predict_proba_ = run.history, predict_proba
             self.seconds_ += sum(record["seconds"] for record in run.history)
