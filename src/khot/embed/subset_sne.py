@@ -80,7 +80,7 @@ class SubsetSNE(Embedding):
         Draws of the noise for each batch.
     mutual : bool
         Whether a row is to be as likely a neighbour of the neighbour that it has drawn; for one neighbour alone. Worth
-        a try in two dimensions: the map of MNIST is more trustworthy for it, that of 20 Newsgroups less.
+        a try in two dimensions, where the map of MNIST is more trustworthy for it.
     batch_size, max_epochs, learning_rate, optimizer
         As in `khot.training.Settings`; with fewer rows than `batch_size`, all of them are the batch. The optimizer is
         Adam by default. Neighbours are drawn within the batch, which is cut to a multiple of `devices`. An epoch has

@@ -21,6 +21,7 @@ ROWS, HELD_OUT = 20_000, 5_000
 _CYCLE = ("one cycle of the learning rate", {"learning_rate": TUNED["learning_rate"]})
 _BATCHES = (f"batches of {PLAN.own_batch_size:,}", {"batch_size": PLAN.own_batch_size})
 _DROPOUT = (f"{TUNED['dropout']:.0%} of the inputs left out", {"dropout": TUNED["dropout"]})
+_SEED = ("another seed", {"random_state": 1})
 _PERPLEXITY = {"scale": "auto", "perplexity": TUNED["perplexity"]}
 CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those before it
     "subset": [
@@ -35,6 +36,7 @@ CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those befo
         _DROPOUT,
         _BATCHES,
         ("neighbours count in both directions", {"mutual": True}),
+        _SEED,
     ],
     "tsne": [
         ("perplexity 30, rows as they are", {"scale": "raw", "perplexity": 30.0, "alpha": TUNED["alpha"]}),
@@ -42,6 +44,7 @@ CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those befo
         _CYCLE,
         _DROPOUT,
         _BATCHES,
+        _SEED,
     ],
 }
 
