@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from khot.errors import BlackBoxError, InvalidValueError, RunFolderError
-from khot.explain import Columns, SubsetExplainer, Words
+from khot.explain import Columns, SubsetExplainer, Words, fidelity
 from khot.explain._choices import answers_to, random_choices
 
 NOISE = np.random.RandomState(0)
@@ -99,3 +99,5 @@ def test_masks_must_keep_the_rows():
 
     with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but left 599"):
         quick(masker=Loses(), random_choices=1).fit(from_the_sum, TWICE)
+    with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but left 599"):
+        fidelity.post_hoc_accuracy_of(from_the_sum, Loses().fit(TWICE), TWICE, np.ones(TWICE.shape, bool))

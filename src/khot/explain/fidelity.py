@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.explain._choices import masked
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
@@ -80,8 +81,8 @@ def post_hoc_accuracy_of(
     if not callable(getattr(masker, "mask", None)):
         raise InvalidTypeError(f"masker must be a fitted one, but got {masker!r}: pass explainer.masker_")
     full = outputs(predict_proba, X, batch_size) if full is None else full
-    masked = outputs(predict_proba, masker.mask(X, chosen), batch_size)
-    return Share.of(full.argmax(1) == masked.argmax(1))
+    alone = outputs(predict_proba, masked(masker, X, chosen), batch_size)
+    return Share.of(full.argmax(1) == alone.argmax(1))
 
 
 def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed: int = 0) -> Share:
