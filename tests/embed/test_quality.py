@@ -55,6 +55,16 @@ def test_sizes_whose_squares_overflow(unit: float):
     assert trustworthiness(rows / 100 * unit, points / 100 * unit) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("outlier", [1e9, 1e12])
+def test_outliers(outlier: float):
+    rows, points = problem()
+    rows[0], points[0] = outlier, outlier
+    expected = manifold.trustworthiness(rows, points, n_neighbors=12)
+    assert trustworthiness(rows, points) == pytest.approx(expected, abs=1e-4)  # seen from there, others are level
+    labels = points[:, 0] > points[1:, 0].mean()
+    assert knn_error(points, labels, points[1:], labels[1:]) == 0
+
+
 def test_whole_numbers_far_from_the_origin():
     rows, points = (np.random.default_rng(0).integers(9, size=(60, d)) for d in (5, 2))
     expected = slow_trustworthiness(rows, points, 5)
@@ -140,6 +150,7 @@ def test_equal_distances_and_votes():
         ({"X": np.zeros((30, 2), complex)}, InvalidValueError, "X must have numbers .* complex"),
         ({"n_neighbors": 15}, InvalidValueError, "less than n / 2 = 15, but got 15"),
         ({"n_neighbors": 2.0}, InvalidTypeError, "n_neighbors must be an int"),
+        ({"memory": 1e9}, InvalidTypeError, "memory must be an int"),
     ],
 )
 def test_bad_input(change, error, message):
@@ -155,9 +166,21 @@ def test_bad_input(change, error, message):
         ({"labels": [[0]]}, "labels of the queries"),
         ({"queries": [[0.0, 1.0]]}, "as many columns, but got 1 and 2"),
         ({"n_neighbors": 4}, "at most 3, but got 4"),
+        ({"labels": ["0"]}, "numbers both times, or texts, but got int64 of the references and <U1 of the queries"),
+        ({"reference_labels": [0, np.nan, 1]}, "labels of the references must not be NaN"),
+        ({"reference_labels": [0, None, 1]}, r"labels of the references must be numbers or texts \(got object\)"),
+        ({"reference_labels": [[0], [1, 2], [3]]}, "labels of the references must be numbers or texts"),
+        ({"memory": 0}, "memory must be at least 1"),
     ],
 )
 def test_bad_input_of_the_error(change, message):
     good = {"references": [[0.0], [1.0], [2.0]], "reference_labels": [0, 1, 2], "queries": [[0.0]], "labels": [0]}
     with pytest.raises(InvalidValueError, match=message):
         knn_error(**{**good, **change})
+
+
+def test_labels_of_any_kind():
+    points = [[0.0], [1.0]]
+    for kind in (str, bytes, object, np.int8, float):
+        labels = np.array([0, 1]).astype(kind)
+        assert knn_error(points, labels, points, labels.tolist()) == 0

@@ -17,6 +17,7 @@ from khot.distances import careful_distances
 from khot.errors import InvalidValueError
 from khot.estimators import as_array
 
+_NUMBERS = "biuf"
 MEMORY = 2**28  # bytes for a table of distances
 _LOST_BITS = 2**11 - 1  # of 52, at the end of a squared distance: that far it is rounded
 
@@ -60,6 +61,7 @@ def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int =
     Venna & Kaski, "Visualizing gene interaction graphs with local multidimensional scaling", 2006.
     """
     rows, points = _points("X", X), _points("embedding", embedding)
+    memory = _checks.whole_number("memory", memory, least=1)
     n, k = len(rows), _checks.whole_number("n_neighbors", n_neighbors, least=1)
     if len(points) != n:
         raise InvalidValueError(f"X and embedding must have as many rows, but got {n} and {len(points)}: pass the same")
@@ -130,6 +132,11 @@ def knn_error(
     """
     known, asked = _points("references", references), _points("queries", queries)
     given, right = _labels("references", reference_labels, len(known)), _labels("queries", labels, len(asked))
+    if (given.dtype.kind in _NUMBERS) != (right.dtype.kind in _NUMBERS):
+        raise InvalidValueError(
+            f"labels must be numbers both times, or texts, but got {given.dtype} of the references and {right.dtype} "
+            "of the queries: convert one of them"
+        )
     if known.shape[1] != asked.shape[1]:
         raise InvalidValueError(
             f"references and queries must have as many columns, but got {known.shape[1]} and {asked.shape[1]}: "
@@ -137,6 +144,7 @@ def knn_error(
         )
     if _checks.whole_number("n_neighbors", n_neighbors, least=1) > len(known):
         raise InvalidValueError(f"n_neighbors must be at most {len(known)}, but got {n_neighbors}: choose fewer")
+    memory = _checks.whole_number("memory", memory, least=1)
     classes, numbers = np.unique(given, return_inverse=True)
     votes = torch.from_numpy(numbers)
     winners = [_majority(votes[_nearest(table, n_neighbors)], len(classes)) for table in _tables(asked, known, memory)]
@@ -160,11 +168,20 @@ def _points(name: str, value: Any) -> Tensor:
 
 
 def _labels(whose: str, value: Any, rows: int) -> np.ndarray:
-    labels = np.asarray(as_array(value))
+    try:
+        labels = np.asarray(as_array(value))
+        labels = np.array(labels.tolist()) if labels.dtype == object else labels
+        labels = labels.astype(str) if labels.dtype.kind == "S" else labels
+        if labels.dtype.kind not in _NUMBERS + "U":
+            raise ValueError(f"got {labels.dtype}")
+    except ValueError as error:
+        raise InvalidValueError(f"labels of the {whose} must be numbers or texts ({error}): convert them") from error
     if labels.shape != (rows,):
         raise InvalidValueError(
             f"the labels of the {whose} must have shape ({rows},), but got {labels.shape}: pass one for each row"
         )
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise InvalidValueError(f"the labels of the {whose} must not be NaN: leave out rows without a label")
     return labels
 
 
@@ -183,13 +200,12 @@ def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = Fal
 def _near_origin(queries: Tensor, references: Tensor) -> list[Tensor]:
     """The same points in other units, near the origin: there squares cancel less, and none of them overflows.
 
-    Whole numbers become whole multiples of a power of two, whose squares are exact too.
+    The origin is their median, which outliers do not move. Whole numbers become whole multiples of a power of two,
+    whose squares are exact too.
     """
     largest = max(float(points.abs().amax()) for points in (queries, references))
     unit = 2.0 ** -min(max(math.frexp(largest)[1], -1000), 1000)
-    centre = (references * unit).mean(0)
-    if bool((references == references.round()).all()):
-        centre = (centre / unit).round() * unit
+    centre = (references * unit).median(0).values  # one of the numbers
     return [points * unit - centre for points in (queries, references)]
 
 
