@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from khot._files import new_file, write_text
+from khot._files import new_file, write_array, write_text
 
 
 def write_half(path: Path) -> None:
@@ -21,6 +22,12 @@ def test_what_fails_leaves_the_file_as_it_was(tmp_path):
         write_half(path)
     assert path.read_text() == "before"
     assert [other.name for other in path.parent.iterdir()] == ["page.html"]
+
+
+def test_arrays_have_the_name_that_is_given(tmp_path):
+    write_array(tmp_path / "P.NPY", np.arange(3))
+    assert [path.name for path in tmp_path.iterdir()] == ["P.NPY"]
+    assert np.load(tmp_path / "P.NPY").tolist() == [0, 1, 2]
 
 
 def test_a_link_stays_a_link(tmp_path):

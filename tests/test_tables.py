@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from khot.errors import DataFileError
-from khot.tables import Layout, read_layout, read_named, read_queries, read_rows, read_texts, write_layout
+from khot.tables import Layout, read_labels, read_layout, read_named, read_queries, read_rows, read_texts, write_layout
 
 
 def written(folder: Path, text: str) -> Path:
@@ -112,6 +112,19 @@ def test_labels_have_no_spaces_around_them(tmp_path):
     path = written(tmp_path, "a, y\n1, x\n2,x")
     _, labels, layout = read_rows(path)
     assert list(labels) == list(read_queries(path, 1, layout)[1]) == ["x", "x"]
+
+
+def test_a_file_of_labels(tmp_path):
+    for text in ("kind\n0\n1\n1\n", "0\n1\n1\n\n\n", "kind\n0\n1\n1\n\n"):
+        assert read_labels(written(tmp_path, text), 3).tolist() == [0, 1, 1]
+    for text in ("kind\na\nb\nb", "a\nb\nb", "\na\n b \nb\n"):
+        assert read_labels(written(tmp_path, text), 3).tolist() == ["a", "b", "b"]
+    for text in ("kind\n0\n\n1\n", "kind\n0\n1\n\n", "a\n\nb\nb\n", "kind\na\n\nb"):
+        with pytest.raises(DataFileError, match=r"has no label in row [23]: give every row one"):
+            read_labels(written(tmp_path, text), 3 + (text[0] == "a"))
+    for text in ("kind\n0\n1\n", "kind\n0\n1\n1\n0\n"):
+        with pytest.raises(DataFileError, match="one label for each of 3 rows"):
+            read_labels(written(tmp_path, text), 3)
 
 
 def test_ignored_columns(tmp_path):

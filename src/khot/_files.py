@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
+
 
 @contextmanager
 def new_file(place: Path) -> Iterator[Path]:
@@ -24,6 +26,12 @@ def new_file(place: Path) -> Iterator[Path]:
         part.replace(place)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_array(place: Path, values: np.ndarray) -> None:
+    """Write or replace an NPY file, whatever its name."""
+    with new_file(place) as part, part.open("wb") as file:
+        np.save(file, values)
 
 
 def write_text(place: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from khot._files import new_file, write_text
+from khot._files import new_file, write_array, write_text
 from khot.errors import DataFileError
 
 _LONGEST = 2**31 - 1  # characters of a cell
@@ -205,6 +205,8 @@ def read_labels(path: Path, rows: int) -> np.ndarray:
 
 
 def _check_labels(path: Path, labels: np.ndarray | None, rows: int) -> None:
+    if labels is not None and labels.dtype.kind == "V":
+        raise DataFileError(f"{path} must have numbers or texts as labels, but got {labels.dtype}: save one column")
     if labels is not None and labels.shape != (rows,):
         raise DataFileError(
             f"{path} must have one label for each of {rows} rows, but has shape {labels.shape}: give every row one"
@@ -220,10 +222,17 @@ def _labels_in(path: Path, rows: int) -> np.ndarray:
     if kind == ".parquet":
         columns = list(_columns(path).values())
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
-    names, lines = _lines(path)
-    if names and len(lines) == rows - 1:  # all are words, and the first is no name
-        lines = [names, *lines]
-    return _labels([line[0] for line in lines]) if len(lines[0]) == 1 else np.array(lines)
+    names, lines = _lines(path, empty=True)
+    if len(lines[0]) > 1:
+        return np.array(lines)
+    cells = [line[0].strip() for line in lines]
+    if names and len(cells) == rows - 1 and not any(map(_is_number, cells)):  # all are words, and the first is no name
+        cells = [*names, *cells]
+    while len(cells) > rows and not cells[-1]:
+        cells.pop()
+    if "" in cells:
+        raise DataFileError(f"{path} has no label in row {cells.index('') + 1}: give every row one")
+    return _labels(cells)
 
 
 def write_layout(path: Path, layout: Layout) -> None:
@@ -238,8 +247,11 @@ def read_layout(path: Path) -> Layout | None:
     try:
         layout = Layout(**json.loads(path.read_text(encoding="utf-8")))
         columns = [] if layout.columns is None else layout.columns
-        if not (isinstance(layout.place, int) and all(isinstance(name, str) for name in columns)):
-            raise TypeError("columns must be names and place a number")
+        listed = isinstance(columns, list) and isinstance(layout.ignored, list)
+        if not listed or not all(isinstance(name, str) for name in [*columns, *layout.ignored]):
+            raise TypeError("columns must be lists of names")
+        if not isinstance(layout.place, int):
+            raise TypeError("place must be a number")
     except (TypeError, ValueError) as error:
         raise DataFileError(f"{path} is damaged ({error}): train the model anew") from error
     return layout
@@ -259,8 +271,7 @@ def write_points(path: Path, points: np.ndarray, names: Sequence[str]) -> None:
     if kind not in (".npy", ".csv"):
         raise DataFileError(f"{path} must end in .npy or .csv: these are what points are written to")
     if kind == ".npy":
-        with new_file(path) as part:
-            np.save(part, points)
+        write_array(path, points)
     else:
         write_csv(path, names, points.tolist())
 

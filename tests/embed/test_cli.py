@@ -176,6 +176,7 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
     write(tmp_path / "words.parquet", rows, NAMES[labels])
     np.save(tmp_path / "few.npy", labels[:10])
     np.save(tmp_path / "one.npy", 1.0)
+    (tmp_path / "gap.csv").write_text("label\n" + "a\n" * 89 + "\n")
     write(tmp_path / "few.npz", rows, labels[:10])
     run("fit", tmp_path / "rows.npy", *FIT, "-o", tmp_path / "map")
     for arguments, message in [
@@ -185,6 +186,10 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
         (["fit", "one.npy", "-o", "new"], "it holds a single number"),
         (["fit", "words.parquet", "-o", "new"], "columns of numbers, but got 'animal' of other things"),
         (["fit", "rows.npy", "-o", "new", "--run", "new/run"], "--run must be a folder outside of --out"),
+        (["fit", "map/points.npy", "-o", "map"], "the rows must not be in the folder of --out"),
+        (["fit", "rows.npy", "--labels", "map/points.npy", "-o", "map"], "--labels must not be in the folder of --out"),
+        (["fit", "rows.npy", "-o", "new", "--run", "few.npy"], "--run must be a folder, but"),
+        (["fit", "rows.npy", "--labels", "gap.csv", "-o", "new"], "gap.csv has no label in row 90"),
         (["transform", "map", "rows.npy", "-o", "rows.npy"], "--out and the file of the rows are both"),
         (["transform", "map", "rows.npy", "-o", "z.txt"], "must end in .npy or .csv"),
         (["transform", "new", "rows.npy", "-o", "z.npy"], "not the folder of an embedding"),

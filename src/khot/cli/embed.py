@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from khot.cli.files import check_outputs, check_run
+from khot.cli.files import check_inputs, check_outputs, check_run
 from khot.cli.numbers import WholeNumber
 
 embed = App(name="embed", help="Embed rows into a few dimensions such that neighbours stay neighbours.")
@@ -95,6 +95,7 @@ def fit(
             "--mutual is for the method subset alone, but got tsne, where all pairs are: leave it out"
         )
     check_folder(out, KIND, BESIDE)
+    check_inputs(out, {"the rows": rows, "--labels": Path(labels or rows)})
     check_run(run, out)
     table, colours, names, label = read_labelled(rows, labels, ignore)
     options = {

@@ -6,13 +6,24 @@ from pathlib import Path
 
 
 def check_run(run: Path | None, out: Path) -> None:
-    """Refuse a run in the folder of the model, which would then hold other things."""
+    """Refuse a run in the folder of the model, which would then hold other things, and one in a file."""
     from khot.errors import InvalidValueError
 
+    if run is not None and run.is_file():
+        raise InvalidValueError(f"--run must be a folder, but {run} is a file: name another")
     if run is not None and out.resolve() in (run.resolve(), *run.resolve().parents):
         raise InvalidValueError(
             f"--run must be a folder outside of --out, but got {run} and {out}: choose another for --run"
         )
+
+
+def check_inputs(out: Path, inputs: Mapping[str, Path]) -> None:
+    """Refuse files, by what they are, in a folder whose files are to be replaced."""
+    from khot.errors import InvalidValueError
+
+    for what, path in inputs.items():
+        if out.resolve() in path.resolve().parents:
+            raise InvalidValueError(f"{what} must not be in the folder of --out, but got {path}: choose another folder")
 
 
 def check_outputs(rows: Path, outputs: Mapping[str, Path | None], model: Path | None = None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from khot._files import new_file
+from khot._files import write_array
 from khot.errors import BlackBoxError, RunFolderError, one_line
 from khot.explain.maskers.items import take
 
@@ -28,11 +28,13 @@ def outputs(
     classes: int | None = None,
     folder: Path | None = None,
     check: Callable[[int], None] | None = None,
+    what: str = "rows",
 ) -> NDArray[np.float32]:
     """The probabilities (n, classes) of all rows, in calls of at most `batch_size` rows, checked.
 
     Answers are kept in `folder`, if there is one, so that nothing but the first few rows is asked twice: RunFolderError
     if the answers are others then. `check` is called with the number of classes as soon as that is known.
+    Errors call the rows `what` they are.
     """
     from tqdm import tqdm
 
@@ -45,13 +47,13 @@ def outputs(
         before = None if kept is None else _kept(kept, stop - start, classes)
         if before is not None:
             if start == 0:
-                again = _ask(predict_proba, take(X, slice(0, min(stop, _ASKED_AGAIN))), None, "for the first rows")
+                again = _ask(predict_proba, take(X, slice(0, min(stop, _ASKED_AGAIN))), None, f"for the first {what}")
                 _must_be_the_same(again, before[: len(again)], kept)
             found.append(before)
         else:
-            found.append(_ask(predict_proba, take(X, slice(start, stop)), classes, f"for rows {start} to {stop - 1}"))
+            found.append(_ask(predict_proba, take(X, slice(start, stop)), classes, f"for {what} {start} to {stop - 1}"))
             if kept is not None:
-                _keep(kept, found[-1])
+                write_array(kept, found[-1])
         if start == 0 and check is not None:
             check(found[0].shape[1])
         classes = found[0].shape[1]
@@ -91,11 +93,6 @@ def _must_be_the_same(now: NDArray[np.float32], before: NDArray[np.float32], pat
             f"{path.parent} holds the answers of another black box, which said {before[0].tolist()} of the first row, "
             f"but this one says {now[0].tolist()}: pass the same to go on with its training, or another folder"
         )
-
-
-def _keep(path: Path, values: NDArray[np.float32]) -> None:
-    with new_file(path) as part:
-        np.save(part, values)
 
 
 def _checked(answer: Any, rows: int, classes: int | None, where: str) -> NDArray[np.float32]:

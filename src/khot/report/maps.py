@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from khot._files import new_file, write_text
+from khot._files import new_file, write_array, write_text
 from khot.report.page import render
 
 _COLOURS = (
@@ -24,8 +24,7 @@ _LONGEST = 28  # characters of a name in a picture
 def write_map(folder: Path, points: np.ndarray, labels: np.ndarray | None, title: str) -> list[Path]:
     """Write points (n, d) into points.npy, and of two dimensions a picture and a page; their paths."""
     paths = [folder / "points.npy"]
-    with new_file(paths[0]) as part:
-        np.save(part, points)
+    write_array(paths[0], points)
     if points.shape[1] == 2:
         paths += [folder / "map.png", folder / "map.html"]
         scatter_picture(paths[1], points, labels, title)
