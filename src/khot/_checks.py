@@ -10,6 +10,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -182,14 +183,16 @@ def generator(value: Any) -> torch.Generator | None:
     return value
 
 
-def whole_number(name: str, value: Any, least: int | None = None) -> int:
-    """An int that is not a bool, at least `least`."""
+def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """An int that is not a bool, at least `least` and at most `most`."""
     if not is_integer(value):
         raise InvalidTypeError(
             f"{name} must be an int, but got {value!r} of type {type(value).__name__}: pass a whole number"
         )
     if least is not None and value < least:
         raise InvalidValueError(f"{name} must be at least {least}, but got {value}: pass a larger number")
+    if most is not None and value > most:
+        raise InvalidValueError(f"{name} must be at most {most}, but got {value}: pass a smaller number")
     return int(value)
 
 
@@ -249,6 +252,13 @@ def below_one(name: str, value: float, hint: str) -> float:
     return value
 
 
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidTypeError(f"{name} must be True or False, but got {value!r}: pass one of both")
+    return bool(value)
+
+
 def function(name: str, value: Any, signature: str) -> Any:
     """Something to be called."""
     if not callable(value):
@@ -258,7 +268,7 @@ def function(name: str, value: Any, signature: str) -> Any:
 
 def choice(name: str, value: Any, options: Sequence[str]) -> str:
     """One of a few words."""
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise InvalidValueError(f"{name} must be one of {', '.join(options)}, but got {value!r}: choose one of them")
     return value
 

@@ -179,6 +179,6 @@ def _encoder(folder: Path, name: str | None, build: Callable[[str], nn.Module], 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
     """The numbers and words among the parameters that are not about one machine or run."""
-    kinds = (bool, int, float, str, np.integer, np.floating)
+    kinds = (bool, int, float, str, np.bool_, np.integer, np.floating)
     values = {name: value for name, value in parameters.items() if name not in _ELSEWHERE and isinstance(value, kinds)}
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}

@@ -231,6 +231,22 @@ def test_two_processes_train_as_one(dropout: float):
 X, _ = clouds()
 
 
+@pytest.mark.parametrize("scale", ["auto", "columns"])
+@pytest.mark.parametrize("unit", [1e-170, 1e300])
+def test_sizes_whose_squares_overflow(scale, unit):
+    rows = X.astype(np.float64)
+    learned, other = learn_shift(rows, scale), learn_shift(rows * unit, scale)
+    np.testing.assert_allclose(other.mean / unit, learned.mean, rtol=1e-12)
+    np.testing.assert_allclose(other.scale / unit, learned.scale, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.1, -7.7, 1e9 + 0.1])
+def test_constant_columns_have_no_spread(value):
+    constant = np.full((6000, 1), value)
+    assert learn_shift(np.hstack([X[:60].repeat(100, 0), constant]), "columns").scale[-1] == 1
+    assert learn_shift(constant, "auto").scale == 1
+
+
 class Wrapped(nn.Module):
     def __init__(self):
         super().__init__()
@@ -247,7 +263,7 @@ class Wrapped(nn.Module):
         ({}, np.where(X > 3, np.nan, X), "X contains NaN: fill in"),
         ({}, np.where(X > 3, np.inf, X), "X contains infinity"),
         ({}, scipy.sparse.csr_array(np.where(X > 3, np.nan, X)), "X contains NaN"),
-        ({}, X.astype(np.float64) * 1e300, "squares do not overflow"),
+        ({"scale": "raw"}, X * 1e19, r"squared distances below 1e38 with scale='raw', but got numbers up to"),
         ({}, X[:1], "minimum of 2 is required"),
         ({}, X[0], "Expected 2D array"),
         ({}, X[:, None], "dim 3"),
@@ -293,7 +309,10 @@ def test_bad_input_of_fit(kind, options, rows, message):
         ({"bias": -1e-8}, "bias must be positive"),
         ({"bias": 0, "n_neighbors": 2}, "bias can be 0 for one neighbour alone"),
         ({"mutual": True, "n_neighbors": 2}, "mutual is for one neighbour alone, but got n_neighbors = 2"),
+        ({"mutual": "no"}, "mutual must be True or False, but got 'no'"),
         ({"noise": "output"}, "one of both, input"),
+        ({"noise": np.array(["both", "input"])}, "one of both, input"),
+        ({"alpha": 1e300}, "alpha must lie between 0.001 and 1e"),
         ({"alpha": -1.0}, "alpha must be positive"),
         ({"alpha": "none"}, "alpha must be one of auto"),
         ({"learning_rate": "slow"}, "learning_rate must be one of cycle"),

@@ -65,10 +65,15 @@ def test_another_run_is_refused(tmp_path):
     quick(folder=tmp_path / "run").fit(X)
     with pytest.raises(RunFolderError, match="resume=True"):
         quick(folder=tmp_path / "run").fit(X)
-    others = {"n_neighbors": 2, "noise": "input", "perplexity": 6, "scale": "raw", "samples": 2, "dropout": 0.1}
+    others = {"n_neighbors": 2, "noise": "input", "perplexity": 6, "samples": 2, "mutual": True, "dropout": 0.1}
     for name, value in others.items():
         with pytest.raises(RunFolderError, match="other settings: loss"):
             quick(folder=tmp_path / "run", resume=True, **{name: value}).fit(X)
+    others = {"scale": "raw", "input_components": 2, "pretrain": True}
+    for name, value in others.items():
+        with pytest.raises(RunFolderError, match=f"other settings: {name} is {value!r}, there it was"):
+            quick(folder=tmp_path / "run", resume=True, **{name: value}).fit(X)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["embedding"]
     with pytest.raises(RunFolderError, match="other settings: data"):
         quick(folder=tmp_path / "run", resume=True).fit(X + 1)
     with pytest.raises(RunFolderError, match="other settings: loss"):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from khot.embed import ParametricTSNE, SubsetSNE, load
@@ -40,6 +41,26 @@ def test_parameters_changed_after_the_training(tmp_path):
     loaded = load(tmp_path)
     assert (loaded.n_components, loaded.temperature) == (3, 2.0)
     assert np.array_equal(loaded.transform(X), model.transform(X))
+
+
+def test_flags_of_numpy(tmp_path):
+    quick(encoder="small", max_epochs=1, mutual=np.bool_(True)).fit(X).save(tmp_path)
+    assert load(tmp_path).mutual is True
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    model = quick(encoder="small", max_epochs=1).fit(X)
+    model.save(tmp_path)
+    before = model.transform(X)
+
+    def full(*_):
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(OSError, match=r"cannot be written \(No space left on device\): make room"):
+        model.save(tmp_path)
+    assert np.array_equal(load(tmp_path).transform(X), before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["embedding.json", "tensors.safetensors"]
 
 
 def test_an_own_encoder_is_given_again(tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from khot.errors import BlackBoxError, InvalidValueError, RunFolderError
+from khot.errors import BlackBoxError, InvalidTypeError, InvalidValueError, RunFolderError
 from khot.explain import Columns, SubsetExplainer, Words, fidelity
 from khot.explain._choices import answers_to, random_choices
 
@@ -76,18 +76,22 @@ def test_the_black_box_is_asked_once_for_each(tmp_path):
     again = quick(**options, resume=True).fit(counted, TWICE)
     assert calls[6:] == [8] * 3
     np.testing.assert_array_equal(first.explain(TWICE).scores, again.explain(TWICE).scores)
-    with pytest.raises(RunFolderError, match="other settings"):
+    asked = len(calls)
+    with pytest.raises(RunFolderError, match="other settings: random_choices is 1, there it was 2"):
         quick(**options | {"random_choices": 1}, resume=True).fit(counted, TWICE)
+    assert len(calls) == asked
 
 
 def test_bad_answers_and_bad_numbers():
     with pytest.raises(InvalidValueError, match="random_choices must be at least 0, but got -1"):
         quick(random_choices=-1)
+    with pytest.raises(InvalidValueError, match="random_choices must be at most 100, but got 1000"):
+        quick(random_choices=1000)
 
     def fails(rows):
         return from_the_sum(rows) if not (np.asarray(rows) == TWICE.mean(0)).any() else np.full((len(rows), 2), np.nan)
 
-    with pytest.raises(BlackBoxError, match="finite"):
+    with pytest.raises(BlackBoxError, match=r"finite .* for rows masked at random \(draw 1\) 0 to"):
         quick(random_choices=1).fit(fails, TWICE)
     quick(epochs=1).fit(fails, TWICE)
 
@@ -101,3 +105,30 @@ def test_masks_must_keep_the_rows():
         quick(masker=Loses(), random_choices=1).fit(from_the_sum, TWICE)
     with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but left 599"):
         fidelity.post_hoc_accuracy_of(from_the_sum, Loses().fit(TWICE), TWICE, np.ones(TWICE.shape, bool))
+
+
+def test_masks_return_rows_and_change_none():
+    class Returns(Columns):
+        def mask(self, X, chosen):  # noqa: N803
+            return None
+
+    class Changes(Columns):
+        def mask(self, X, chosen):  # noqa: N803
+            X[~chosen] = 0
+            return X
+
+    with pytest.raises(InvalidTypeError, match="mask must return rows, but returned None"):
+        quick(masker=Returns(), random_choices=1).fit(from_the_sum, TWICE)
+    before = TWICE.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        quick(masker=Changes(), random_choices=1).fit(from_the_sum, TWICE)
+    np.testing.assert_array_equal(TWICE, before)
+
+
+def test_a_training_of_other_items_is_not_resumed(tmp_path):
+    rows = np.random.RandomState(1).randn(60, 3)
+    first, other = ({"epochs": 1, "masker": Columns(groups=groups)} for groups in ([[0, 1], [2]], [[0], [1, 2]]))
+    quick(**first, folder=tmp_path).fit(from_the_sum, rows)
+    quick(**first, folder=tmp_path, resume=True).fit(from_the_sum, rows)
+    with pytest.raises(RunFolderError, match="other settings: masker is 'Columns"):
+        quick(**other, folder=tmp_path, resume=True).fit(from_the_sum, rows)

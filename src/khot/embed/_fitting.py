@@ -11,9 +11,11 @@ from khot import _checks
 from khot.embed import _rows
 from khot.embed._pretraining import pretrain
 from khot.embed._training import BatchLoss, FixedLoss
+from khot.embed.logits import check_alpha
 from khot.errors import InvalidValueError
 from khot.estimators import check_resume, equal_shares, find_device
 from khot.training import Adam, OneCycle, Run, Settings, fit
+from khot.training._folders import check_about
 
 _PEAK = 1e-2  # of a cycle of the learning rate
 
@@ -58,7 +60,7 @@ def degrees(alpha: Any, dimensions: int) -> float:
     if isinstance(alpha, str):
         _checks.choice("alpha", alpha, ("auto",))
         return float(max(1, dimensions - 1))
-    return _checks.positive("alpha", alpha)
+    return check_alpha(alpha)
 
 
 def _rate(rate: Any, steps: int) -> Any:
@@ -80,7 +82,9 @@ def train(
     folder: Path,
 ) -> Run:
     """Train the encoder `module` with the parameters of the estimator `model`."""
-    options = {"resume": model.resume, "accelerator": model.device, "devices": model.devices}
+    about = {"scale": model.scale, "input_components": model.input_components, "pretrain": bool(model.pretrain)}
+    options = {"resume": model.resume, "about": about, "accelerator": model.device, "devices": model.devices}
+    check_about(folder / "embedding", about)
     if model.pretrain:
         pretrain(module, X, shift, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
     per_epoch, temperature = X.shape[0] // batch, getattr(model, "temperature", 1.0)

@@ -17,6 +17,7 @@ from khot.estimators import as_array, in_one_line
 
 _MEMORY = 2**24  # bytes of float64 rows looked at together
 _ROWS = 1024  # embedded together
+_ROUNDING = 10 * np.finfo(np.float64).eps  # relative to the largest number
 _DTYPES = [np.dtype(kind) for kind in "?bBhHiIlLqQefd"]  # that torch takes, too
 SCALES = ("auto", "columns", "raw")
 
@@ -75,15 +76,34 @@ def dense(X: Any) -> np.ndarray:  # noqa: N803
 def learn_shift(X: Any, scale: str) -> Shift:  # noqa: N803
     """The mean and the root mean square distance from it in all columns or in each, or with "raw" nothing of it."""
     n, d = X.shape
+    low, high = (np.asarray(sides, np.float64) for sides in _range(X))
+    largest = np.maximum(-low, high)
     if scale == "raw":
+        _must_fit(float(largest.max()), d)
         return Shift(np.zeros(d), np.ones(()))
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.asarray(sum(piece.sum(0, dtype=np.float64) for piece in pieces(X)) / n)
-        squares = np.asarray(sum(np.square(piece - mean).sum(0) for piece in pieces(X)) / n)
-        squares = squares.mean() if scale == "auto" else squares
-    if not np.isfinite(squares).all():
-        raise InvalidValueError(f"X must have values whose squares do not overflow, but got {abs(X).max()}: scale it")
-    return Shift(mean, np.where(squares > 0, np.sqrt(squares), 1.0))
+    largest = largest if scale == "columns" else largest.max()
+    unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)  # a power of two, so that nothing is rounded, nor overflows
+    mean = np.asarray(sum((piece / unit).sum(0) for piece in pieces(X)) / n)
+    squares = np.asarray(sum(np.square(piece / unit - mean).sum(0) for piece in pieces(X)) / n)
+    squares = np.where(high / unit - low / unit > _ROUNDING * largest / unit, squares, 0)  # not of constant columns
+    squares = squares if scale == "columns" else squares.mean()
+    return Shift(mean * unit, np.where(squares > 0, np.sqrt(squares) * unit, 1.0))
+
+
+def _range(X: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
+    """The smallest and the largest number of each column."""
+    sides = [(piece.min(0), piece.max(0)) for piece in pieces(X)]
+    lows, highs = zip(*sides, strict=True)
+    return np.min(lows, 0), np.max(highs, 0)
+
+
+def _must_fit(largest: float, columns: int) -> None:
+    """Refuse numbers whose distances single precision cannot hold."""
+    if not 4 * columns * largest * largest < float(np.finfo(np.float32).max):
+        raise InvalidValueError(
+            f"X must have squared distances below 1e38 with scale='raw', but got numbers up to {largest:g}: "
+            "divide it, or pass scale='auto'"
+        )
 
 
 def principal_axes(X: Any, shift: Shift, count: int | None) -> Tensor | None:  # noqa: N803

@@ -16,6 +16,7 @@ from khot.kernels.constants import (
     PRECISION_STEPS,
 )
 
+_ALPHAS = 1e-3, 1e6
 _LOST = 1e4  # times the rounding error of the largest distance: what is nearer has lost too many digits
 
 
@@ -79,6 +80,16 @@ def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
     if alpha is None:
         return distances.neg_().fill_diagonal_(-torch.inf)
     return torch.log1p(distances.div_(alpha).relu_()).mul_(-(alpha + 1) / 2).fill_diagonal_(-torch.inf)
+
+
+def check_alpha(alpha: float) -> float:
+    """Degrees of freedom that single precision can compute with."""
+    low, high = _ALPHAS
+    if not low <= _checks.positive("alpha", alpha) <= high:
+        raise InvalidValueError(
+            f"alpha must lie between {low:g} and {high:g}, but got {alpha}: choose one within that range"
+        )
+    return float(alpha)
 
 
 def points(name: str, value: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.embed.logits import embedding_logits, far_apart, points
+from khot.embed.logits import check_alpha, embedding_logits, far_apart, points
 from khot.errors import InvalidValueError
 from khot.keys import gumbel_keys, perturbed
 from khot.topk import successive_softmax_at
@@ -93,15 +93,15 @@ def subset_sne_loss(
     _checks.choice("noise", noise, NOISES)
     shape = (_checks.whole_number("samples", samples, least=1), *logits.shape)
     chosen = _drawn(logits.detach(), shape, k, generator, reversed_noise)
-    keys = embedding_logits(embeddings, None if alpha is None else _checks.positive("alpha", alpha))
+    keys = embedding_logits(embeddings, None if alpha is None else check_alpha(alpha))
     if noise == "both":
         keys = _keys(keys, shape, generator, reversed_noise)
     bias, temperature = _checks.not_negative("bias", bias), _checks.positive("temperature", temperature)
     if k == 1:
-        return _of_one_neighbor(keys, temperature, bias, chosen, mutual)
+        return _of_one_neighbor(keys, temperature, bias, chosen, _checks.flag("mutual", mutual))
     if bias == 0:
         raise InvalidValueError(f"bias can be 0 for k = 1 alone, but got k = {k}: pass a small bias such as 1e-8")
-    if mutual:
+    if _checks.flag("mutual", mutual):
         raise InvalidValueError(f"mutual is for k = 1 alone, but got k = {k}: pass one of both")
     entries = successive_softmax_at(keys.expand(shape), k, temperature, chosen)
     weights = torch.exp(-torch.arange(k, dtype=entries.dtype, device=entries.device))
@@ -149,7 +149,7 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     van der Maaten, "Learning a parametric embedding by preserving local structure", AISTATS 2009.
     """
     _check_pairs(logits, embeddings)
-    alpha = _checks.positive("alpha", alpha)
+    alpha = check_alpha(alpha)
     likely = embedding_logits(embeddings, alpha)
     likely = likely.to(torch.promote_types(likely.dtype, logits.dtype))
     likely.fill_diagonal_(torch.finfo(likely.dtype).min)  # times 0 it is 0, where -inf would be NaN

@@ -196,7 +196,7 @@ class SubsetSNE(Embedding):
             raise InvalidValueError(
                 f"bias can be 0 for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass 1e-8, say"
             )
-        if self.mutual and self.n_neighbors > 1:
+        if _checks.flag("mutual", self.mutual) and self.n_neighbors > 1:
             raise InvalidValueError(
                 f"mutual is for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass one of both"
             )

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from khot.errors import InvalidValueError
+from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain._inputs import answers_folder
 from khot.explain._training import Rows, chosen
 from khot.explain.black_box import PredictProba, outputs
@@ -17,11 +17,19 @@ from khot.topk import hard_topk
 
 
 def masked(masker: Masker, X: Any, flags: NDArray[np.bool_]) -> Any:  # noqa: N803
-    """The rows with nothing but the chosen items (n, items)."""
-    found = masker.mask(X, flags)
+    """The rows with nothing but the chosen items (n, items); the masker cannot change arrays that it is given."""
+    found = masker.mask(*(_read_only(part) if isinstance(part, np.ndarray) else part for part in (X, flags)))
+    if not hasattr(found, "__len__"):
+        raise InvalidTypeError(f"mask must return rows, but returned {found!r}: mend the masker")
     if len(found) != len(X):
         raise InvalidValueError(f"mask must keep the rows, {len(X)}, but left {len(found)}: mend the masker")
     return found
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def random_choices(rows: Rows, k: int, draws: int, seed: int) -> Tensor:
@@ -42,8 +50,9 @@ def answers_to(
 ) -> Tensor:
     """The probabilities (n, draws, classes) of choices (n, draws, items), kept in `folder` if there is one."""
     found = []
-    for flags in choices.unbind(1):
+    for number, flags in enumerate(choices.unbind(1), start=1):
         parts = masked(masker, X, flags.numpy())
         place = answers_folder(folder, flags, parts)
-        found.append(torch.from_numpy(outputs(predict_proba, parts, batch_size, classes, place)))
+        what = f"rows masked at random (draw {number})"
+        found.append(torch.from_numpy(outputs(predict_proba, parts, batch_size, classes, place, what=what)))
     return torch.stack(found, 1)

@@ -1,6 +1,7 @@
 """What an explainer is given, checked."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from khot.explain.black_box import PredictProba
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
 from khot.explain.maskers.forms import array, data_frame, must_be_dense
 from khot.explain.maskers.items import take
-from khot.training._folders import in_use
+from khot.training._folders import check_about, in_use
 
 MASKERS = {"columns": Columns, "words": Words, "sentences": Sentences, "patches": Patches, "tokens": Tokens}
 
@@ -86,7 +87,7 @@ def check_networks(masker: Masker, given: dict[str, nn.Module | None]) -> None:
             )
 
 
-def check_unused(folder: Path, resume: bool) -> None:
+def check_unused(folder: Path, resume: bool, about: Mapping[str, Any]) -> None:
     """Refuse a folder that holds other things, or a run that shall not be resumed, before the black box is asked."""
     if folder.exists() and not folder.is_dir():
         raise RunFolderError(f"{folder} is a file: pass a new or empty folder")
@@ -95,6 +96,8 @@ def check_unused(folder: Path, resume: bool) -> None:
         raise RunFolderError(f"{folder} holds other things than a run: pass a new or empty folder")
     if inside and not resume:
         raise in_use(folder)
+    for run in inside:
+        check_about(run, about)
 
 
 def answers_folder(folder: Path | None, codes: Tensor, X: Any) -> Path | None:  # noqa: N803

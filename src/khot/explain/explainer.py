@@ -36,6 +36,7 @@ from khot.sampling import Relaxation
 from khot.topk import hard_topk, successive_softmax
 from khot.training import RMSprop, Run, Settings, fit
 
+MOST_CHOICES = 100
 TEMPERATURES = (0.1, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -157,7 +158,7 @@ class SubsetExplainer:
         self.selector, self.predictor = network("selector", selector), network("predictor", predictor)
         self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
         find_sampler(sampler, self.relaxation)
-        self.random_choices = _checks.whole_number("random_choices", random_choices, least=0)
+        self.random_choices = _checks.whole_number("random_choices", random_choices, least=0, most=MOST_CHOICES)
         searched = isinstance(temperature, str) and temperature == "search"
         self.temperature = temperature if searched else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
@@ -221,7 +222,7 @@ class SubsetExplainer:
             raise InvalidValueError(f"X must have at least two rows, but got {len(X)}: add some")
         with fitting(self) as folder:
             check_networks(self.masker, {"selector": self.selector, "predictor": self.predictor})
-            check_unused(folder, self.resume)
+            check_unused(folder, self.resume, self._about)
             self.masker_ = copy.deepcopy(self.masker)
             self.masker_.fit(X)
             items = encoded(self.masker_, X)
@@ -294,8 +295,10 @@ class SubsetExplainer:
         black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         if black_box is None:
             return Explanation(self.masker_, X, chosen, scores, **named)
-        parts = X, masked(self.masker_, X, chosen)
-        whole, part = (outputs(black_box, rows, self.model_batch_size, self.classes_) for rows in parts)
+        whole, part = (
+            outputs(black_box, rows, self.model_batch_size, self.classes_, what=what)
+            for what, rows in (("rows", X), ("masked rows", masked(self.masker_, X, chosen)))
+        )
         return Explanation(self.masker_, X, chosen, scores, whole, part, **named)
 
     def save(self, path: Path | str) -> None:
@@ -382,10 +385,16 @@ class SubsetExplainer:
         settings = self._settings(temperature, epochs, min(self.batch_size, len(kept["codes"])))
         loss = _training.ExplainLoss(self.k, find_sampler(self.sampler, self.relaxation))
         validate = _training.Validation(held_out, self.k)
-        options: dict[str, Any] = {"folder": folder, "resume": self.resume, "accelerator": self.device}
+        options: dict[str, Any] = {"folder": folder, "resume": self.resume, "about": self._about}
+        options["accelerator"] = self.device
         if self.verbose:
             print(f"temperature {temperature:g}:")
         return fit(module, loss, kept, settings, validate=validate, verbose=bool(self.verbose), **options)
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        """What tells trainings apart, beside the networks and the data."""
+        return {"masker": self.masker, "random_choices": self.random_choices}
 
     def _settings(self, temperature: float, epochs: int, batch_size: int) -> Settings:
         return Settings(

@@ -37,12 +37,17 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 def draft_tensors(path: Path, tensors: dict[str, Tensor]) -> Path:
     """Write what shall become a safetensors file beside it; returns the path of the draft."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     draft = path.with_name(path.name + ".draft")
     draft.touch()
     mode = draft.stat().st_mode  # such as other new files have; safetensors lets nobody else read its own
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft)
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft)
+    except SafetensorError as error:  # such as a full disk
+        draft.unlink()
+        raise OSError(f"{path} cannot be written ({error}): make room, or choose another folder") from error
     draft.chmod(mode)
     with draft.open("rb+") as file:
         os.fsync(file.fileno())

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
@@ -28,10 +28,17 @@ _PLAIN = (int, float, str)
 
 
 def identity(
-    module: nn.Module, loss: Callable, data: Any, settings: Settings, validate: Callable | None, precision: str
+    module: nn.Module,
+    loss: Callable,
+    data: Any,
+    settings: Settings,
+    validate: Callable | None,
+    precision: str,
+    about: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What two runs must share to be the same; the device and the number of processes may change."""
     return {
+        **{name: _describe(value) for name, value in about.items()},
         **{field.name: _describe(getattr(settings, field.name)) for field in fields(settings)},
         "loss": _describe(loss),
         "validate": _describe(validate),
@@ -137,15 +144,30 @@ def _difference(name: str, here: Any, there: Any) -> str:
 def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
     if not resume:
         raise in_use(path)
+    _must_agree(path, about, {*about, *_identity_in(path)} - {"khot"})
+
+
+def check_about(path: Path, about: Mapping[str, Any]) -> None:
+    """Refuse the folder of a run about which other things were said; one without a run is fine."""
+    if (path / _IDENTITY).exists():
+        _must_agree(path, {name: _describe(value) for name, value in about.items()}, about)
+
+
+def _identity_in(path: Path) -> dict[str, Any]:
     try:
         there = json.loads((path / _IDENTITY).read_text(encoding="utf-8"))
         if not isinstance(there, dict):
             raise ValueError("it holds no settings")
     except ValueError as error:
         raise RunFolderError(f"{path / _IDENTITY} is damaged ({error}): start again in another folder") from error
+    return there
+
+
+def _must_agree(path: Path, about: dict[str, Any], names: Iterable[str]) -> None:
+    there = _identity_in(path)
     differences = [
         _difference(name, about.get(name), there.get(name))
-        for name in sorted({*about, *there} - {"khot"})
+        for name in sorted(names)
         if about.get(name) != there.get(name)
     ]
     if differences:

@@ -1,6 +1,7 @@
 """The entrance: check the input, find the folder, start the processes, hand back the result."""
 
 import json
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -55,6 +56,7 @@ def fit(
     validate: Validate | None = None,
     folder: Path | str | None = None,
     resume: bool = False,
+    about: Mapping[str, Any] | None = None,
     accelerator: str = "cpu",
     devices: int = 1,
     precision: str = "32-true",
@@ -87,6 +89,9 @@ def fit(
     resume : bool
         Go on with the run in `folder` (by default with the last run of the same settings) from its newest checkpoint,
         or from the start if it has none.
+    about : mapping, optional
+        What else tells this run from others, such as parameters by which the data were made: a run of which other
+        values were said is not resumed.
     accelerator : {"cpu", "cuda", "mps", "auto"}
         Kind of device.
     devices : int
@@ -138,7 +143,7 @@ def fit(
         precision=precision,  # pyright: ignore[reportArgumentType]
         strategy="auto" if devices == 1 else "ddp_spawn",
     )
-    place = open_folder(folder, identity(module, loss, data, settings, validate, precision), resume)
+    place = open_folder(folder, identity(module, loss, data, settings, validate, precision, about or {}), resume)
     job = Job(loss, data, settings, validate, place, _checkpoints.newest(place / "checkpoints"), seconds, verbose)
     (place / ERROR).unlink(missing_ok=True)
     try:

@@ -39,7 +39,10 @@ class Masker(Protocol):
         ...
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
-        """The rows with all items but the chosen (n, items) removed, in the form that the black box takes."""
+        """The rows with all items but the chosen (n, items) removed, in the form that the black box takes.
+
+        X stays as it is.
+        """
         ...
 
     def pieces(self, row: Any) -> Sequence[tuple[str, int | None]]:
