@@ -17,6 +17,7 @@ from khot.errors import DataFileError
 
 _LONGEST = 2**31 - 1  # characters of a cell
 _EMPTY = ("", "na", "n/a", "nan", "null", "none", "inf", "-inf")
+_SEPARATORS = {*";\t|"}  # that other files have between columns
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,10 @@ def read_matrix(
         if ignored and columns is None:
             raise DataFileError(f"{path} has no columns with names such as {next(iter(ignored))!r}: ignore none")
         table = Table(*_arrays(path)) if kind == ".npz" else Table(_mapped(path))
+        if table.rows.ndim > 2:
+            raise DataFileError(
+                f"{path} must have rows of numbers, but got shape {table.rows.shape}: reshape it to (rows, columns)"
+            )
         _check_labels(path, table.labels, len(table.rows))
         return table
     table = (_parquet if kind == ".parquet" else _csv)(path, label, ignored, columns)
@@ -386,7 +391,7 @@ def _place(path: Path, names: list[str] | None, label: str | None) -> int:
         return -1
     if names is None or label not in names:
         hint = f"columns {', '.join(names)}: name one of them" if names else "no names in its first line: add them"
-        if names and len(names) == 1 and {*names[0]} & {*";\t"}:
+        if names and len(names) == 1 and {*names[0]} & _SEPARATORS:
             hint = f"one column, {names[0]}: separate the columns by commas"
         raise DataFileError(f"{path} has no column {label!r}, but {hint}")
     return names.index(label)
@@ -421,8 +426,13 @@ def _numbers(
     places = ((row, column) for row, line in enumerate(lines) for column in range(len(line)))
     row, column = next(place for place in places if not _is_finite(lines[place[0]][place[1]]))
     cell = lines[row][column]
-    empty = cell.strip().lower() in _EMPTY
-    hint = "fill in missing numbers, or leave out the row" if empty else f"leave out such columns (--ignore), {hint}"
+    hint = f"leave out such columns (--ignore), {hint}"
+    if cell.strip().lower() in _EMPTY:
+        hint = "fill in missing numbers, or leave out the row"
+    elif _is_number(cell.replace(",", ".", 1)):
+        hint = "write decimals with a point"
+    elif len(lines[row]) == 1 and {*cell} & _SEPARATORS:
+        hint = "separate the columns by commas"
     place = f"row {row + 1}{' below the names' if names else ''}"
     place += f", column {column + 1 if names is None else repr(names[column])}"
     raise DataFileError(f"{path} must have finite numbers in {where}, but got {cell!r} in {place}: {hint}")

@@ -37,6 +37,7 @@ def write(path, rows, labels=None) -> None:
             csv.writer(file).writerows([COLUMNS + ["animal"] * (labels is not None), *lines])
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("kind", ["csv", "npy", "npz", "parquet"])
 def test_from_a_file_to_points_and_a_map(kind, tmp_path, capsys):
     rows, labels = clouds()
@@ -95,8 +96,12 @@ def test_columns_go_by_their_names(kind, tmp_path, capsys):
     for names in (["number", *some, "animal"], some[::-1], ["animal", *some], [*some, "number"]):
         run("transform", tmp_path / "map", put("new", names), "-o", tmp_path / "z.npy")
         assert np.array_equal(np.load(tmp_path / "z.npy"), expected)
+    assert load(tmp_path / "map").feature_names_in_.tolist() == some
+    columns["number2"] = columns["number"]
+    new = put("more", [*some, "number2"])
+    run("transform", tmp_path / "map", new, "--ignore", "number2", "-o", tmp_path / "z.npy")
+    assert np.array_equal(np.load(tmp_path / "z.npy"), expected)
     for names, message in ((some[1:], "has no column 'x0'"), ([*some, "number2"], "has a column 'number2'")):
-        columns["number2"] = columns["number"]
         with pytest.raises(SystemExit):
             main(["embed", "transform", str(tmp_path / "map"), put("bad", names), "-o", str(tmp_path / "bad.npy")])
         assert message in capsys.readouterr().err
@@ -152,6 +157,8 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "has no column 'c', but columns a, b"),
         ("x.csv", "a;b\n1;2\n3;4\n", "--labels b", "one column, a;b: separate the columns by commas"),
         ("x.csv", "1,2\n3,4\n5,6\n", "--batch-size 0", "batch_size must be at least 1, but got 0"),
+        ("x.csv", "1;2\n3;4\n5;6\n", "", "separate the columns by commas"),
+        ("x.csv", 'a,b\n1,"2,5"\n3,4\n', "", "got '2,5' in row 1 below the names, column 'b': write decimals with"),
         ("x.npy", "text", "", "cannot be read as NPY"),
         ("x.npz", "text", "", "is no NPZ file"),
         ("x.parquet", "text", "", "cannot be read as Parquet"),
@@ -176,6 +183,7 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
     write(tmp_path / "words.parquet", rows, NAMES[labels])
     np.save(tmp_path / "few.npy", labels[:10])
     np.save(tmp_path / "one.npy", 1.0)
+    np.save(tmp_path / "images.npy", rows[..., None])
     (tmp_path / "gap.csv").write_text("label\n" + "a\n" * 89 + "\n")
     write(tmp_path / "few.npz", rows, labels[:10])
     run("fit", tmp_path / "rows.npy", *FIT, "-o", tmp_path / "map")
@@ -184,6 +192,7 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
         (["fit", "rows.npy", "--labels", "animal", "-o", "new"], "there is no file animal"),
         (["fit", "few.npz", "-o", "new"], "one label for each of 90 rows, but has shape (10,)"),
         (["fit", "one.npy", "-o", "new"], "it holds a single number"),
+        (["fit", "images.npy", "-o", "new"], "but got shape (90, 5, 1): reshape it to (rows, columns)"),
         (["fit", "words.parquet", "-o", "new"], "columns of numbers, but got 'animal' of other things"),
         (["fit", "rows.npy", "-o", "new", "--run", "new/run"], "--run must be a folder outside of --out"),
         (["fit", "map/points.npy", "-o", "map"], "the rows must not be in the folder of --out"),

@@ -240,6 +240,20 @@ def test_sizes_whose_squares_overflow(scale, unit):
     np.testing.assert_allclose(other.scale / unit, learned.scale, rtol=1e-12)
 
 
+def test_rows_in_any_order_of_memory():
+    model = quick(encoder="small", max_epochs=1).fit(X)
+    assert np.array_equal(model.transform(X[::-1]), model.transform(X)[::-1])
+    assert np.array_equal(model.transform(X[:, ::-1][:, ::-1]), model.transform(X))
+
+
+def test_a_column_that_outweighs_all_others():
+    rows = X * [1, 1, 100, 1, 1]
+    with pytest.warns(UserWarning, match=r"column 2 \(from 0\) alone makes 100.0%.*--scale columns"):
+        quick(max_epochs=1).fit(rows)
+    quick(max_epochs=1, scale="columns").fit(rows)  # pytest is set to turn warnings into errors
+    quick(max_epochs=1).fit(X * [1, 1, 3, 1, 1])
+
+
 @pytest.mark.parametrize("value", [0.1, -7.7, 1e9 + 0.1])
 def test_constant_columns_have_no_spread(value):
     constant = np.full((6000, 1), value)

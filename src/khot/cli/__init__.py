@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 
 from cyclopts import App
 
@@ -28,6 +29,7 @@ app.command(reproduce)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command, by default the process's own; a mistake of the user's ends in one line, not in a traceback."""
+    warnings.formatwarning = lambda message, *_, **__: f"khot: {message}\n"
     try:
         try:
             app(arguments)

@@ -83,6 +83,8 @@ def fit(
     resume
         Go on with the training in the folder of --run.
     """
+    import numpy as np
+
     from khot.embed import TUNED, ParametricTSNE, SubsetSNE
     from khot.embed._storage import BESIDE, KIND
     from khot.errors import InvalidValueError
@@ -120,9 +122,12 @@ def fit(
         model = ParametricTSNE(dimensions, **options)
     else:
         model = SubsetSNE(dimensions, **TUNED | options, mutual=mutual)
-    model.fit(table).save(out)
+    points = model.fit(table).transform(table)
+    if names:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    model.save(out)
     write_layout(out / BESIDE[0], Layout(names, label, -1, list(ignore)))
-    for path in write_map(out, model.transform(table), colours, f"{rows.name}: {len(table):,} rows"):
+    for path in write_map(out, points, colours, f"{rows.name}: {len(table):,} rows"):
         print(f"wrote {path}")
 
 
@@ -133,6 +138,7 @@ def transform(
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     labels: str | None = None,
+    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
 ) -> None:
     """Embed rows with an encoder that was trained.
@@ -148,9 +154,13 @@ def transform(
         NPY or CSV file for the points.
     labels
         Name of a column of labels, to be left out, if it is another one than in training.
+    ignore
+        Names of more columns to leave out, with spaces between them.
     device
         Kind of device.
     """
+    import warnings
+
     from khot.embed import load
     from khot.embed._storage import BESIDE
     from khot.tables import Layout, read_layout, read_matrix, write_points
@@ -158,7 +168,10 @@ def transform(
     check_outputs(rows, {"--out": out}, model)
     embedding = load(model, device=device)
     layout = read_layout(model / BESIDE[0]) or Layout(None, None, -1)
-    left_out = [*layout.ignored, *([layout.label] if layout.label and layout.label != labels else [])]
-    points = embedding.transform(read_matrix(rows, labels, left_out, layout.columns or []).rows)
+    left_out = [*layout.ignored, *ignore, *([layout.label] if layout.label and layout.label != labels else [])]
+    table = read_matrix(rows, labels, left_out, layout.columns or [])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # its columns are in order
+        points = embedding.transform(table.rows)
     write_points(out, points, list(embedding.get_feature_names_out()))
     print(f"wrote {out}")

@@ -56,7 +56,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             batch = check_parameters(self, X.shape[0])
             self._check(batch)
             seed = draw_seed(self.random_state)
-            shift = _rows.learn_shift(X, self.scale)
+            shift = _rows.learn_shift(X, self.scale, getattr(self, "feature_names_in_", None))
             with torch.random.fork_rng([]):
                 torch.manual_seed(seed)
                 module = copy.deepcopy(build(self.encoder, X.shape[1], self.n_components))

@@ -1,7 +1,8 @@
 """Whatever rows come in, dense or sparse, in memory or on disk, an encoder gets float32 rows, a few at a time."""
 
 import copy
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from khot.estimators import as_array, in_one_line
 
 _MEMORY = 2**24  # bytes of float64 rows looked at together
 _ROWS = 1024  # embedded together
+_MOST_OF_ALL = 0.9  # of all squared distances
 _ROUNDING = 10 * np.finfo(np.float64).eps  # relative to the largest number
 _DTYPES = [np.dtype(kind) for kind in "?bBhHiIlLqQefd"]  # that torch takes, too
 SCALES = ("auto", "columns", "raw")
@@ -69,25 +71,41 @@ def pieces(X: Any, rows: int | None = None) -> Iterator[np.ndarray]:  # noqa: N8
 
 
 def dense(X: Any) -> np.ndarray:  # noqa: N803
-    """Sparse rows as an array, others as they are."""
-    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    """Rows as an array, sparse or not, in the order that torch takes."""
+    return X.toarray() if hasattr(X, "toarray") else np.ascontiguousarray(X)
 
 
-def learn_shift(X: Any, scale: str) -> Shift:  # noqa: N803
-    """The mean and the root mean square distance from it in all columns or in each, or with "raw" nothing of it."""
+def learn_shift(X: Any, scale: str, names: Sequence[str] | None = None) -> Shift:  # noqa: N803
+    """The mean and the root mean square distance from it in all columns or in each, or with "raw" nothing of it.
+
+    Warns if one column, by its name or number, outweighs all others together by far.
+    """
     n, d = X.shape
     low, high = (np.asarray(sides, np.float64) for sides in _range(X))
     largest = np.maximum(-low, high)
     if scale == "raw":
         _must_fit(float(largest.max()), d)
         return Shift(np.zeros(d), np.ones(()))
-    largest = largest if scale == "columns" else largest.max()
-    unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)  # a power of two, so that nothing is rounded, nor overflows
+    power = np.frexp(largest if scale == "columns" else largest.max())[1]
+    unit = np.ldexp(1.0, power - 1)  # so that nothing is rounded, nor overflows
     mean = np.asarray(sum((piece / unit).sum(0) for piece in pieces(X)) / n)
     squares = np.asarray(sum(np.square(piece / unit - mean).sum(0) for piece in pieces(X)) / n)
     squares = np.where(high / unit - low / unit > _ROUNDING * largest / unit, squares, 0)  # not of constant columns
-    squares = squares if scale == "columns" else squares.mean()
+    if scale == "auto":
+        _warn_of_one_column(squares, names)
+        squares = squares.mean()
     return Shift(mean * unit, np.where(squares > 0, np.sqrt(squares) * unit, 1.0))
+
+
+def _warn_of_one_column(squares: np.ndarray, names: Sequence[str] | None) -> None:
+    share, place = squares.max() / max(squares.sum(), np.finfo(np.float64).tiny), int(squares.argmax())
+    if share > _MOST_OF_ALL and len(squares) > 2:
+        name = f"{place} (from 0)" if names is None else repr(names[place])
+        warnings.warn(
+            f"column {name} alone makes {100 * share:.1f}% of the squared distances between rows: if the columns have "
+            "different units, bring them to the same spread (scale='columns', --scale columns)",
+            stacklevel=5,
+        )
 
 
 def _range(X: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803

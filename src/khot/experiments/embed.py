@@ -170,7 +170,7 @@ def write(result: Result, drawn: tuple[np.ndarray, np.ndarray], folder: Path) ->
     write_result(data, asdict(result))
     if result.dimensions != 2:
         return [data]
-    title = f"{result.dataset}, {result.method}: trustworthiness {result.trustworthiness:.3f}"
+    title = f"{result.dataset}, {result.method}: trustworthiness {result.trustworthiness:.3f} of the test rows"
     scatter_picture(picture, *drawn, title)
     scatter_page(page, *drawn, title)
     return [data, picture, page]
