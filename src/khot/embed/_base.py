@@ -28,6 +28,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     device: str
     random_state: Any
     folder: Path | str | None
+    feature_names_in_: NDArray[Any]
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Train the encoder.
