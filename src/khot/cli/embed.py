@@ -1,5 +1,6 @@
 """`khot embed ...`: learn a map of the rows of a file, and find new rows on it."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -159,8 +160,6 @@ def transform(
     device
         Kind of device.
     """
-    import warnings
-
     from khot.embed import load
     from khot.embed._storage import BESIDE
     from khot.tables import Layout, read_layout, read_matrix, write_points

@@ -385,8 +385,12 @@ class SubsetExplainer:
         settings = self._settings(temperature, epochs, min(self.batch_size, len(kept["codes"])))
         loss = _training.ExplainLoss(self.k, find_sampler(self.sampler, self.relaxation))
         validate = _training.Validation(held_out, self.k)
-        options: dict[str, Any] = {"folder": folder, "resume": self.resume, "about": self._about}
-        options["accelerator"] = self.device
+        options: dict[str, Any] = {
+            "folder": folder,
+            "resume": self.resume,
+            "about": self._about,
+            "accelerator": self.device,
+        }
         if self.verbose:
             print(f"temperature {temperature:g}:")
         return fit(module, loss, kept, settings, validate=validate, verbose=bool(self.verbose), **options)

@@ -144,13 +144,15 @@ def _difference(name: str, here: Any, there: Any) -> str:
 def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
     if not resume:
         raise in_use(path)
-    _must_agree(path, about, {*about, *_identity_in(path)} - {"khot"})
+    there = _identity_in(path)
+    _must_agree(path, about, there, {*about, *there} - {"khot"})
 
 
 def check_about(path: Path, about: Mapping[str, Any]) -> None:
     """Refuse the folder of a run about which other things were said; one without a run is fine."""
     if (path / _IDENTITY).exists():
-        _must_agree(path, {name: _describe(value) for name, value in about.items()}, about)
+        here = {name: _describe(value) for name, value in about.items()}
+        _must_agree(path, here, _identity_in(path), here)
 
 
 def _identity_in(path: Path) -> dict[str, Any]:
@@ -163,12 +165,11 @@ def _identity_in(path: Path) -> dict[str, Any]:
     return there
 
 
-def _must_agree(path: Path, about: dict[str, Any], names: Iterable[str]) -> None:
-    there = _identity_in(path)
+def _must_agree(path: Path, here: dict[str, Any], there: dict[str, Any], names: Iterable[str]) -> None:
     differences = [
-        _difference(name, about.get(name), there.get(name))
+        _difference(name, here.get(name), there.get(name))
         for name in sorted(names)
-        if about.get(name) != there.get(name)
+        if here.get(name) != there.get(name)
     ]
     if differences:
         raise RunFolderError(
