@@ -171,7 +171,17 @@ def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[
 
 
 def read_texts(path: Path, column: str) -> list[str]:
-    """The texts in a column of a CSV file with names in its first line; empty lines are texts if there is no other."""
+    """The texts in a column of a Parquet file, or of a CSV file with names in its first line.
+
+    Of a CSV file with one column, empty lines are texts.
+    """
+    kind = path.suffix.lower()
+    if kind in (".npy", ".npz"):
+        raise DataFileError(f"{path} has no columns with names such as {column!r}: write a CSV or Parquet file")
+    if kind == ".parquet":
+        found = _columns(path)
+        values = found[list(found)[_place(path, list(found), column)]]
+        return ["" if value is None else str(value) for value in values]
     names, lines = _lines(path, header=True, empty=True)
     place = _place(path, names, column)
     return [line[place] for line in lines]
@@ -270,15 +280,27 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
         table.writerows(rows)
 
 
-def write_points(path: Path, points: np.ndarray, names: Sequence[str]) -> None:
-    """Write rows as NPY, or as CSV with the names of the columns."""
+def check_points(path: Path, named: bool) -> None:
+    """Refuse a file that points, or those with `named` rows, cannot be written to."""
     kind = path.suffix.lower()
     if kind not in (".npy", ".csv"):
         raise DataFileError(f"{path} must end in .npy or .csv: these are what points are written to")
-    if kind == ".npy":
+    if kind == ".npy" and named:
+        raise DataFileError(f"{path} must end in .csv: an NPY file of points has no place for the names of rows")
+
+
+def write_points(
+    path: Path, points: np.ndarray, columns: Sequence[str], rows: tuple[str, Sequence[str]] | None = None
+) -> None:
+    """Write points as NPY, or as CSV with the names of the columns, and of the rows as a first column with its name."""
+    check_points(path, named=rows is not None)
+    if path.suffix.lower() == ".npy":
         write_array(path, points)
+    elif rows is None:
+        write_csv(path, columns, points.tolist())
     else:
-        write_csv(path, names, points.tolist())
+        head, names = rows
+        write_csv(path, [head, *columns], ([name, *point] for name, point in zip(names, points.tolist(), strict=True)))
 
 
 def _is_npz(path: Path) -> bool:

@@ -63,6 +63,37 @@ def test_from_a_file_to_points_and_a_map(kind, tmp_path, capsys):
     assert np.allclose(np.array(lines, dtype=float), np.load(tmp_path / "z.npy"))
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_with_names(kind, tmp_path, capsys):
+    rows, _ = clouds()
+    names = [f"row-{i}" for i in range(len(rows))]
+    write(tmp_path / f"rows.{kind}", rows, names)
+    file = tmp_path / f"rows.{kind}"
+    run("fit", file, "--id", "animal", *FIT, "-o", tmp_path / "map")
+    assert '"row-89"' in (tmp_path / "map" / "map.html").read_text()
+    run("transform", tmp_path / "map", file, "--id", "animal", "-o", tmp_path / "z.csv")
+    header, *lines = csv.reader((tmp_path / "z.csv").read_text().splitlines())
+    assert header == ["animal", "subsetsne0", "subsetsne1"]
+    assert [line[0] for line in lines] == names
+    points = np.load(tmp_path / "map" / "points.npy")
+    assert np.allclose(np.array([line[1:] for line in lines], dtype=float), points, atol=1e-6)
+    run("transform", tmp_path / "map", file, "-o", tmp_path / "z.npy")  # which knows that the column is not for it
+    assert np.allclose(np.load(tmp_path / "z.npy"), points, atol=1e-6)
+
+    run("fit", file, "--id", "animal", "--labels", "animal", *FIT, "-o", tmp_path / "map")
+    assert '"row-89"' in (tmp_path / "map" / "map.html").read_text()
+    capsys.readouterr()
+    for arguments, message in [
+        (["transform", tmp_path / "map", file, "--id", "animal", "-o", tmp_path / "y.npy"], "must end in .csv"),
+        (["transform", tmp_path / "map", file, "--id", "plant", "-o", tmp_path / "y.csv"], "has no column 'plant'"),
+        (["fit", tmp_path / "z.npy", "--id", "animal", "-o", tmp_path / "other"], "has no columns with names"),
+    ]:
+        with pytest.raises(SystemExit):
+            main(["embed", *map(str, arguments)])
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "y.csv").exists()
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
 def test_labels_in_the_same_file(kind, tmp_path):
     rows, labels = clouds()

@@ -254,6 +254,16 @@ def test_a_column_that_outweighs_all_others():
     quick(max_epochs=1).fit(X * [1, 1, 3, 1, 1])
 
 
+@pytest.mark.parametrize("scale", ["auto", "columns"])
+def test_a_few_rows_far_out(scale):
+    rows = X.astype(np.float64)
+    rows[[3, 70]] *= 1e8
+    with pytest.warns(UserWarning, match=r"half of the rows lie within .*e-0\d% of the spread.*leave out such rows"):
+        quick(max_epochs=1, scale=scale).fit(rows)
+    quick(max_epochs=1, scale=scale).fit(np.exp(X / X.std()))  # which are skewed, but not too much
+    quick(max_epochs=1, scale=scale).fit(np.vstack([X[:20], np.zeros((80, 5))]))  # of which many are the same
+
+
 @pytest.mark.parametrize("value", [0.1, -7.7, 1e9 + 0.1])
 def test_constant_columns_have_no_spread(value):
     constant = np.full((6000, 1), value)

@@ -46,6 +46,23 @@ def test_without_labels(tmp_path):
     assert set(base64.b64decode(data["labels"])) == {0}
 
 
+def test_names_of_points(tmp_path):
+    names = [f"point {i}</script>" for i in range(500)]
+    scatter_page(tmp_path / "map.html", POINTS, None, "map", names)
+    assert content(tmp_path / "map.html")["names"] == names
+    scatter_page(tmp_path / "map.html", POINTS, None, "map")
+    assert content(tmp_path / "map.html")["names"] is None
+
+
+def test_numbers_in_names_of_classes_go_by_their_size(tmp_path):
+    labels = np.array(["class10", "class2", "class\u00b2", "class2b", "10", "b"])[np.arange(500) % 6]
+    scatter_page(tmp_path / "map.html", POINTS, labels, "map")
+    data = content(tmp_path / "map.html")
+    assert data["classes"] == ["10", "b", "class2", "class2b", "class10", "class\u00b2"]
+    numbers = np.frombuffer(base64.b64decode(data["labels"]), "<u4")
+    assert np.array_equal(np.array(data["classes"])[numbers], labels)
+
+
 def test_a_page_is_small(tmp_path):
     points = np.zeros((60_000, 2))
     scatter_page(tmp_path / "map.html", points, np.arange(60_000) % 10, "map")

@@ -20,6 +20,7 @@ def fit(
     dimensions: Annotated[WholeNumber, Parameter(name=["--dimensions", "-d"])] = 2,
     labels: str | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
+    id: str | None = None,
     method: Literal["subset", "tsne"] = "subset",
     perplexity: float = 4.0,
     scale: Literal["auto", "columns", "raw"] = "auto",
@@ -51,7 +52,9 @@ def fit(
         Labels to colour the map by, which the training does not see: a file (NPY, NPZ with an array y, or CSV or
         Parquet with one column), or the name of a column of the rows.
     ignore
-        Names of columns that are not for the map, such as an id, with spaces between them.
+        Names of columns that are not for the map, with spaces between them.
+    id
+        Name of a column of a CSV or Parquet file that names the rows, for the page; it is not for the map either.
     method
         subset for SubsetSNE, with settings that make better maps than the paper's; tsne for parametric t-SNE.
     perplexity
@@ -91,7 +94,7 @@ def fit(
     from khot.errors import InvalidValueError
     from khot.report.maps import write_map
     from khot.storage import check_folder
-    from khot.tables import Layout, read_labelled, write_layout
+    from khot.tables import Layout, read_labelled, read_texts, write_layout
 
     if mutual and method == "tsne":
         raise InvalidValueError(
@@ -100,7 +103,9 @@ def fit(
     check_folder(out, KIND, BESIDE)
     check_inputs(out, {"the rows": rows, "--labels": Path(labels or rows)})
     check_run(run, out)
-    table, colours, names, label = read_labelled(rows, labels, ignore)
+    row_names = None if id is None else read_texts(rows, id)
+    ignored = [*ignore, *([] if id is None or id in (*ignore, labels) else [id])]
+    table, colours, names, label = read_labelled(rows, labels, ignored)
     options = {
         "perplexity": perplexity,
         "alpha": TUNED["alpha"],
@@ -127,8 +132,8 @@ def fit(
     if names:
         model.feature_names_in_ = np.array(names, dtype=object)
     model.save(out)
-    write_layout(out / BESIDE[0], Layout(names, label, -1, list(ignore)))
-    for path in write_map(out, points, colours, f"{rows.name}: {len(table):,} rows"):
+    write_layout(out / BESIDE[0], Layout(names, label, -1, ignored))
+    for path in write_map(out, points, colours, f"{rows.name}: {len(table):,} rows", row_names):
         print(f"wrote {path}")
 
 
@@ -140,6 +145,7 @@ def transform(
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     labels: str | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
+    id: str | None = None,
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
 ) -> None:
     """Embed rows with an encoder that was trained.
@@ -157,20 +163,24 @@ def transform(
         Name of a column of labels, to be left out, if it is another one than in training.
     ignore
         Names of more columns to leave out, with spaces between them.
+    id
+        Name of a column that names the rows: it is the first one of a CSV file of points, and not for the encoder.
     device
         Kind of device.
     """
     from khot.embed import load
     from khot.embed._storage import BESIDE
-    from khot.tables import Layout, read_layout, read_matrix, write_points
+    from khot.tables import Layout, check_points, read_layout, read_matrix, read_texts, write_points
 
     check_outputs(rows, {"--out": out}, model)
+    check_points(out, named=id is not None)
     embedding = load(model, device=device)
     layout = read_layout(model / BESIDE[0]) or Layout(None, None, -1)
-    left_out = [*layout.ignored, *ignore, *([layout.label] if layout.label and layout.label != labels else [])]
+    row_names = None if id is None else (id, read_texts(rows, id))
+    left_out = [name for name in [*layout.ignored, *ignore, id, layout.label] if name not in (None, labels)]
     table = read_matrix(rows, labels, left_out, layout.columns or [])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # its columns are in order
         points = embedding.transform(table.rows)
-    write_points(out, points, list(embedding.get_feature_names_out()))
+    write_points(out, points, list(embedding.get_feature_names_out()), row_names)
     print(f"wrote {out}")

@@ -19,6 +19,9 @@ from khot.estimators import as_array, in_one_line
 _MEMORY = 2**24  # bytes of float64 rows looked at together
 _ROWS = 1024  # embedded together
 _MOST_OF_ALL = 0.9  # of all squared distances
+_CROWDED = 0.01  # of the spread
+_PAIRED = 2000  # rows of which distances are looked at
+_FEW = 10  # pairs from which nothing can be told
 _ROUNDING = 10 * np.finfo(np.float64).eps  # relative to the largest number
 _DTYPES = [np.dtype(kind) for kind in "?bBhHiIlLqQefd"]  # that torch takes, too
 SCALES = ("auto", "columns", "raw")
@@ -78,7 +81,8 @@ def dense(X: Any) -> np.ndarray:  # noqa: N803
 def learn_shift(X: Any, scale: str, names: Sequence[str] | None = None) -> Shift:  # noqa: N803
     """The mean and the root mean square distance from it in all columns or in each, or with "raw" nothing of it.
 
-    Warns if one column, by its name or number, outweighs all others together by far.
+    Warns if a few rows lie so far out that they make it alone, or if one column, by its name or number, outweighs all
+    others together by far.
     """
     n, d = X.shape
     low, high = (np.asarray(sides, np.float64) for sides in _range(X))
@@ -91,10 +95,33 @@ def learn_shift(X: Any, scale: str, names: Sequence[str] | None = None) -> Shift
     mean = np.asarray(sum((piece / unit).sum(0) for piece in pieces(X)) / n)
     squares = np.asarray(sum(np.square(piece / unit - mean).sum(0) for piece in pieces(X)) / n)
     squares = np.where(high / unit - low / unit > _ROUNDING * largest / unit, squares, 0)  # not of constant columns
-    if scale == "auto":
+    total = squares.mean() if scale == "auto" else squares
+    shift = Shift(mean * unit, np.where(total > 0, np.sqrt(total) * unit, 1.0))
+    if (typical := _typical_distance(X, shift)) < _CROWDED:
+        _warn_of_outliers(typical)
+    elif scale == "auto":
         _warn_of_one_column(squares, names)
-        squares = squares.mean()
-    return Shift(mean * unit, np.where(squares > 0, np.sqrt(squares) * unit, 1.0))
+    return shift
+
+
+def _typical_distance(X: Any, shift: Shift) -> float:  # noqa: N803
+    """The median distance of different rows, in units of the root mean square one, from some pairs of them."""
+    n = X.shape[0]
+    chosen = np.random.default_rng(0).choice(n, min(n, _PAIRED), replace=False)
+    places, back = np.unique(chosen, return_inverse=True)  # in the order of the file
+    rows = ((dense(X[places]) - shift.mean) / shift.scale)[back]
+    half = len(rows) // 2
+    distances = np.sqrt(np.square(rows[:half] - rows[half : 2 * half]).mean(1) / 2)
+    different = distances[distances > 0]
+    return float(np.median(different)) if len(different) > _FEW else 1.0
+
+
+def _warn_of_outliers(typical: float) -> None:
+    warnings.warn(
+        f"half of the rows lie within {100 * typical:.1g}% of the spread of all, which a few rows far out make: the "
+        "map would hardly tell the others apart; leave out such rows, clip them, or take logarithms",
+        stacklevel=5,
+    )
 
 
 def _warn_of_one_column(squares: np.ndarray, names: Sequence[str] | None) -> None:

@@ -1,6 +1,8 @@
 """Maps of points in the plane, coloured by label: a picture, and a page to look closer."""
 
 import base64
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,14 +23,16 @@ _LISTED = 28  # classes in the legend of a picture
 _LONGEST = 28  # characters of a name in a picture
 
 
-def write_map(folder: Path, points: np.ndarray, labels: np.ndarray | None, title: str) -> list[Path]:
+def write_map(
+    folder: Path, points: np.ndarray, labels: np.ndarray | None, title: str, names: Sequence[str] | None = None
+) -> list[Path]:
     """Write points (n, d) into points.npy, and of two dimensions a picture and a page; their paths."""
     paths = [folder / "points.npy"]
     write_array(paths[0], points)
     if points.shape[1] == 2:
         paths += [folder / "map.png", folder / "map.html"]
         scatter_picture(paths[1], points, labels, title)
-        scatter_page(paths[2], points, labels, title)
+        scatter_page(paths[2], points, labels, title, names)
     return paths
 
 
@@ -62,8 +66,10 @@ def scatter_picture(path: Path, points: np.ndarray, labels: np.ndarray | None, t
         figure.savefig(part, dpi=150)
 
 
-def scatter_page(path: Path, points: np.ndarray, labels: np.ndarray | None, title: str) -> None:
-    """Write a page that needs no network: points (n, 2) to zoom into, with their labels (n,) and row numbers."""
+def scatter_page(
+    path: Path, points: np.ndarray, labels: np.ndarray | None, title: str, names: Sequence[str] | None = None
+) -> None:
+    """Write a page that needs no network: points (n, 2) to zoom into, with their labels (n,) and names or numbers."""
     groups = _groups(points, labels)
     data = {
         "points": _packed(points, "<f4"),
@@ -72,6 +78,7 @@ def scatter_page(path: Path, points: np.ndarray, labels: np.ndarray | None, titl
         "colours": groups.colours,
         "values": None if groups.values is None else _packed(groups.values, "<f8"),
         "labelled": labels is not None,
+        "names": None if names is None else list(names),
     }
     write_text(path, render("map.html", title=title, data=data))
 
@@ -91,13 +98,26 @@ def _groups(points: np.ndarray, labels: np.ndarray | None) -> _Groups:
         return _Groups(["points"], [_UNLABELLED], np.zeros(len(points), dtype=np.int64))
     if labels.dtype == object:  # missing ones do not compare with others
         labels = np.array(["" if label is None else str(label) for label in labels])
-    classes, numbers = np.unique(labels, return_inverse=True)
+    classes, numbers = np.unique(labels, return_inverse=True)  # numbers by their size, texts by their letters
     values = _measured(labels) if len(classes) > _MOST else None
     if values is not None:
         return _ranges(values)
     names = [str(name) for name in classes]
+    if labels.dtype.kind in "SU":
+        order = sorted(range(len(names)), key=lambda i: _with_numbers(names[i]))
+        names, numbers = [names[i] for i in order], np.argsort(order)[numbers]
     colours = [_UNLABELLED] if len(names) == 1 else [_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
     return _Groups(names, colours, numbers)
+
+
+def _with_numbers(name: str) -> list[tuple[int, float, str]]:
+    """To sort by: the numbers in a name count by their size, so that class2 comes before class10.
+
+    >>> sorted(["class10", "class2", "b"], key=_with_numbers)
+    ['b', 'class2', 'class10']
+    """
+    parts = re.split("([0-9]+)", name)
+    return [(0, float(part), part) if re.match("[0-9]", part) else (1, 0.0, part) for part in parts if part]
 
 
 def _measured(labels: np.ndarray) -> np.ndarray | None:
