@@ -15,6 +15,7 @@ from khot.training._job import Job, Validate
 from khot.training._snapshot import Progress, Record, Weights
 from khot.training.steps import key
 
+_TOLD = 20  # epochs, or so, of a run
 HISTORY, WEIGHTS = "history.json", "weights.safetensors"
 
 
@@ -36,7 +37,7 @@ def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, st
         progress.best_epoch = epoch
     if fabric.is_global_zero:
         write_history(job.folder, progress)
-        if job.verbose:
+        if job.verbose and (epoch + 1) % max(1, job.settings.epochs // _TOLD) == 0:
             _tell(record, job.settings.epochs)
     return better
 

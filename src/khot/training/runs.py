@@ -102,7 +102,7 @@ def fit(
     checkpoint_seconds : float
         Time between checkpoints. There also is one at the end of every epoch, if that is cheap.
     verbose : bool
-        Print the numbers of every epoch.
+        Print the numbers of every epoch, or of many epochs those of every tenth, say.
 
     Returns
     -------
