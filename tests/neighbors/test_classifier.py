@@ -202,7 +202,7 @@ IMAGES = DIGITS.train.inputs[:60]
         ({}, X, np.zeros(60), "at least two classes, but got one"),
         ({}, np.where(X > 3, np.nan, X), Y, "X contains NaN: fill in"),
         ({}, np.where(X > 3, np.inf, X), Y, "X contains infinity"),
-        ({}, X * 1e307, Y, "sums do not overflow"),
+        ({}, X * 1e307, Y, r"numbers up to 1e\+300, but got"),
         ({}, X, Y[:-1], "inconsistent numbers of samples"),
         ({}, X, Y + 0.5, "Unknown label type"),
         ({}, IMAGES, Y, "'mlp' is for tables"),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
+from khot._scales import mean_and_spread, one_for_zero
 from khot.embed.encoders import SigmoidNet
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.estimators import as_array, in_one_line
@@ -22,7 +23,6 @@ _MOST_OF_ALL = 0.9  # of all squared distances
 _CROWDED = 0.01  # of the spread
 _PAIRED = 2000  # rows of which distances are looked at
 _FEW = 10  # pairs from which nothing can be told
-_ROUNDING = 10 * np.finfo(np.float64).eps  # relative to the largest number
 _DTYPES = [np.dtype(kind) for kind in "?bBhHiIlLqQefd"]  # that torch takes, too
 SCALES = ("auto", "columns", "raw")
 
@@ -84,23 +84,16 @@ def learn_shift(X: Any, scale: str, names: Sequence[str] | None = None) -> Shift
     Warns if a few rows lie so far out that they make it alone, or if one column, by its name or number, outweighs all
     others together by far.
     """
-    n, d = X.shape
-    low, high = (np.asarray(sides, np.float64) for sides in _range(X))
-    largest = np.maximum(-low, high)
     if scale == "raw":
-        _must_fit(float(largest.max()), d)
-        return Shift(np.zeros(d), np.ones(()))
-    power = np.frexp(largest if scale == "columns" else largest.max())[1]
-    unit = np.ldexp(1.0, power - 1)  # so that nothing is rounded, nor overflows
-    mean = np.asarray(sum((piece / unit).sum(0) for piece in pieces(X)) / n)
-    squares = np.asarray(sum(np.square(piece / unit - mean).sum(0) for piece in pieces(X)) / n)
-    squares = np.where(high / unit - low / unit > _ROUNDING * largest / unit, squares, 0)  # not of constant columns
-    total = squares.mean() if scale == "auto" else squares
-    shift = Shift(mean * unit, np.where(total > 0, np.sqrt(total) * unit, 1.0))
+        _must_fit(max(max(-float(piece.min()), float(piece.max())) for piece in pieces(X)), X.shape[1])
+        return Shift(np.zeros(X.shape[1]), np.ones(()))
+    mean, spread = mean_and_spread(lambda: pieces(X))
+    shares = np.square(spread / (spread.max() or 1.0))  # which neither overflow nor vanish
+    shift = Shift(mean, one_for_zero(spread if scale == "columns" else np.sqrt(shares.mean()) * spread.max()))
     if (typical := _typical_distance(X, shift)) < _CROWDED:
         _warn_of_outliers(typical)
     elif scale == "auto":
-        _warn_of_one_column(squares, names)
+        _warn_of_one_column(shares / (shares.sum() or 1.0), names)
     return shift
 
 
@@ -124,22 +117,15 @@ def _warn_of_outliers(typical: float) -> None:
     )
 
 
-def _warn_of_one_column(squares: np.ndarray, names: Sequence[str] | None) -> None:
-    share, place = squares.max() / max(squares.sum(), np.finfo(np.float64).tiny), int(squares.argmax())
-    if share > _MOST_OF_ALL and len(squares) > 2:
+def _warn_of_one_column(shares: np.ndarray, names: Sequence[str] | None) -> None:
+    share, place = float(shares.max()), int(shares.argmax())
+    if share > _MOST_OF_ALL and len(shares) > 2:
         name = f"{place} (from 0)" if names is None else repr(names[place])
         warnings.warn(
             f"column {name} alone makes {100 * share:.1f}% of the squared distances between rows: if the columns have "
             "different units, bring them to the same spread (scale='columns', --scale columns)",
             stacklevel=5,
         )
-
-
-def _range(X: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
-    """The smallest and the largest number of each column."""
-    sides = [(piece.min(0), piece.max(0)) for piece in pieces(X)]
-    lows, highs = zip(*sides, strict=True)
-    return np.min(lows, 0), np.max(highs, 0)
 
 
 def _must_fit(largest: float, columns: int) -> None:

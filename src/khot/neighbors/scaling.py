@@ -7,9 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from khot._scales import mean_and_spread, one_for_zero
 from khot.errors import InvalidValueError
 
 _ROWS = 4096  # looked at together
+_LARGEST = 1e300  # number, so that differences do not overflow
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,9 @@ class Scaling:
 
 def learn_scaling(raw: np.ndarray) -> Scaling:
     """The scaling of the last axis of raw rows; a column that is constant, or nearly, is only shifted."""
-    pieces = [raw[start : start + _ROWS] for start in range(0, len(raw), _ROWS)]
-    entries = raw.size / raw.shape[-1]
-    axes = tuple(range(raw.ndim - 1))
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = sum(piece.sum(axes, dtype=np.float64) for piece in pieces) / entries
-        widest = np.max([np.abs(piece - mean).max(axes) for piece in pieces], axis=0)
-        unit = np.where(widest > 0, widest, 1.0)  # in this unit, squares neither overflow nor vanish
-        scale = unit * np.sqrt(sum(np.square((piece - mean) / unit).sum(axes) for piece in pieces) / entries)
-        constant = np.ptp([piece.min(axes) for piece in pieces] + [piece.max(axes) for piece in pieces], axis=0) == 0
-    if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
-        raise InvalidValueError(f"X must have values whose sums do not overflow, but got {np.abs(raw).max()}: scale it")
-    constant |= scale < np.finfo(raw.dtype if raw.dtype.kind == "f" else np.float32).tiny
-    return Scaling(np.asarray(mean), np.where(constant, 1.0, scale))
+    largest = max(-float(raw.min()), float(raw.max()))
+    if largest > _LARGEST:
+        raise InvalidValueError(f"X must have numbers up to {_LARGEST:g}, but got {largest:g}: scale it")
+    mean, spread = mean_and_spread(lambda: (raw[start : start + _ROWS] for start in range(0, len(raw), _ROWS)))
+    least = np.finfo(raw.dtype if raw.dtype.kind == "f" else np.float32).tiny
+    return Scaling(mean, one_for_zero(np.where(spread < least, 0.0, spread)))

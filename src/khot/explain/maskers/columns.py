@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from khot import _checks
+from khot._scales import mean_and_spread, one_for_zero
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain.maskers.forms import array, data_frame, replaced
 from khot.explain.maskers.items import Items
-from khot.explain.maskers.scales import mean_and_scale
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 
 
@@ -60,7 +60,8 @@ class Columns:
             raise InvalidValueError(f"columns must have different names, but several are called {twice!r}: rename some")
         self.names_ = self._find_names(values.shape[1])
         self.group_of_ = self._find_groups()
-        self.mean_, self.scale_ = (part.tolist() for part in mean_and_scale(values, axis=0))
+        mean, spread = mean_and_spread(lambda: [values])
+        self.mean_, self.scale_ = mean.tolist(), one_for_zero(spread).tolist()
         self.baseline = None if self.baseline is None else _baseline(self.baseline, len(self.names_))
         return self
 

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from khot import _checks
+from khot._scales import mean_and_spread, one_for_zero
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain.maskers.forms import array, replaced
 from khot.explain.maskers.items import Items
-from khot.explain.maskers.scales import mean_and_scale
 from khot.explain.networks import PatchPredictor, PatchSelector
 
 _ENLARGED = 256  # pixels of a picture, about
@@ -58,8 +58,8 @@ class Patches:
             raise InvalidValueError(
                 f"size must be at most that of the images, {tuple(self.shape_[:2])}, but got {self.size}: lower it"
             )
-        self.mean_ = mean_and_scale(images.reshape(-1, images.shape[-1]), axis=0)[0].tolist()
-        self.scale_ = float(mean_and_scale(images)[1])
+        self.mean_ = mean_and_spread(lambda: [images])[0].tolist()
+        self.scale_ = float(one_for_zero(mean_and_spread(lambda: [images[..., None]])[1])[0])
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
