@@ -33,6 +33,13 @@ def test_names_in_the_first_line(tmp_path, text, header, names):
     assert len(rows) == len(labels) == text.count("\n") + (names is None)
 
 
+@pytest.mark.parametrize("missing", ["", "NA", "nan"])
+def test_a_missing_number_in_the_first_line_is_no_name(tmp_path, missing):
+    path = written(tmp_path, f"1,{missing},3\n4,5,6\n7,8,9")
+    with pytest.raises(DataFileError, match="in row 1, column 2: fill in missing numbers"):
+        read_named(path)
+
+
 def test_only_plain_whole_numbers_become_numbers(tmp_path):
     for cells, wanted in ((["0", "-3"], [0, -3]), (["007", "7"], ["007", "7"]), (["1_0", "10"], ["1_0", "10"])):
         labels = read_rows(written(tmp_path, "\n".join(f"1.5,{cell}" for cell in cells)))[1]

@@ -117,8 +117,8 @@ def by_name(path: Path, names: list[str], columns: list[str], label: str | None 
     for name in names:
         if name not in columns and name != label:
             raise DataFileError(
-                f"{path} has a column {name!r}, which the model was not trained with: leave it out, here or, with "
-                "--ignore, in training"
+                f"{path} has a column {name!r}, which the model was not trained with: leave it out of the file, or "
+                "ignore it (--ignore)"
             )
     return [names.index(name) for name in columns]
 
@@ -179,8 +179,8 @@ def read_texts(path: Path, column: str) -> list[str]:
     if kind in (".npy", ".npz"):
         raise DataFileError(f"{path} has no columns with names such as {column!r}: write a CSV or Parquet file")
     if kind == ".parquet":
-        found = _columns(path)
-        values = found[list(found)[_place(path, list(found), column)]]
+        table = _arrow(path)
+        values = table.column(_place(path, table.column_names, column)).to_pylist()
         return ["" if value is None else str(value) for value in values]
     names, lines = _lines(path, header=True, empty=True)
     place = _place(path, names, column)
@@ -342,15 +342,19 @@ def _mapped(path: Path) -> np.ndarray:
 
 
 def _columns(path: Path) -> dict[str, np.ndarray]:
+    table = _arrow(path)
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def _arrow(path: Path) -> Any:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
         raise DataFileError(f"{path} needs pyarrow to be read: pip install 'khot[parquet]'") from error
     try:
-        table = parquet.read_table(path)
+        return parquet.read_table(path)
     except ArrowException as error:
         raise DataFileError(f"{path} cannot be read as Parquet ({error}): write it anew") from error
-    return {name: table[name].to_numpy() for name in table.column_names}
 
 
 def _parquet(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None) -> Table:
@@ -405,7 +409,8 @@ def _has_names(lines: list[list[str]], known: Collection[str]) -> bool:
     counted = [cell for cell in first if _is_number(cell)]
     if (known and {*known} <= {*first}) or (len(counted) > 3 and counted == [str(i) for i in range(len(counted))]):
         return True  # the latter as data frames without names have them
-    return len(words) == len(first) or any(all(i < len(x) and _is_number(x[i]) for x in rest) for i in words if rest)
+    named = [i for i in words if first[i].lower() not in _EMPTY]  # a number that is missing is no name
+    return len(words) == len(first) or any(all(i < len(x) and _is_number(x[i]) for x in rest) for i in named if rest)
 
 
 def _place(path: Path, names: list[str] | None, label: str | None) -> int:

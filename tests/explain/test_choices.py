@@ -82,6 +82,36 @@ def test_the_black_box_is_asked_once_for_each(tmp_path):
     assert len(calls) == asked
 
 
+def test_a_model_that_says_something_else_each_time(tmp_path):
+    noise = np.random.RandomState(0)
+
+    def noisy(rows):
+        p = np.clip(0.5 + 0.2 * np.asarray(rows)[:, 1] + 0.03 * noise.randn(len(rows)), 0.01, 0.99)
+        return np.stack([1 - p, p], 1)
+
+    with pytest.warns(UserWarning, match="no row has more than k = 1 items"):  # so that all draws are the same
+        quick(random_choices=3, epochs=1, folder=tmp_path, masker=Columns(groups=[[0, 1]])).fit(noisy, TWICE)
+    answers = np.stack([np.load(path) for path in sorted(tmp_path.glob("answers-*/0-256.npy"))])
+    assert len(answers) == 4
+    assert len(np.unique(answers[:, 0, 0])) == 4
+
+
+@pytest.mark.parametrize("other", [{"k": 2}, {"random_state": 1}])
+def test_other_settings_are_refused_before_the_model_is_asked(other, tmp_path):
+    rows, asked = np.random.RandomState(1).randn(60, 3), []
+
+    def counted(rows):
+        asked.append(len(rows))
+        return from_the_sum(rows)
+
+    common = {"k": 1, "temperature": 0.5, "epochs": 1, "random_choices": 2, "folder": tmp_path}
+    SubsetExplainer(**common).fit(counted, rows)
+    before = len(asked)
+    with pytest.raises(RunFolderError, match=f"other settings: {next(iter(other))} is"):
+        SubsetExplainer(**common | other, resume=True).fit(counted, rows)
+    assert len(asked) == before
+
+
 def test_bad_answers_and_bad_numbers():
     with pytest.raises(InvalidValueError, match="random_choices must be at least 0, but got -1"):
         quick(random_choices=-1)

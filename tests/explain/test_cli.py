@@ -5,7 +5,10 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from khot.cli import app, main
 from khot.explain import SubsetExplainer
@@ -143,7 +146,37 @@ def test_an_explainer_that_was_saved_from_python(folder: Path, capsys: pytest.Ca
         assert [(row["row"], row["text"]) for row in records] == [(str(row["row"]), row["text"]) for row in expected]
     with pytest.raises(SystemExit):
         main(["explain", "apply", "words", "reviews.csv", "--text", "review"])
-    assert "--model must be module:function" in capsys.readouterr().err
+    assert "words was not written by khot explain fit: name the model (--model)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npy", "npz"])
+def test_other_files_of_numbers(kind: str, folder: Path):
+    if kind == "parquet":
+        columns = {"id": [f"c{i}" for i in range(len(X))], **dict(zip("abcde", X.T, strict=True))}
+        parquet.write_table(pyarrow.table(columns), "rows.parquet")
+    else:
+        np.save("rows.npy", X) if kind == "npy" else np.savez("rows.npz", X=X)
+    named = " --ignore id" if kind == "parquet" else ""
+    run(f"fit rows.{kind}{named} --model judge:of_numbers -k 1 -o why {QUICK}")
+    run(f"apply why rows.{kind} --csv why.csv")
+    records = list(csv.DictReader((folder / "why.csv").read_text().splitlines()))
+    assert len(records) == len(X)
+    assert sum(record["item"] == "4" for record in records) > 0.9 * len(X)
+    if kind == "parquet":
+        run("apply why rows.parquet --id id --csv why.csv")
+        assert (folder / "why.csv").read_text().splitlines()[1].startswith("c0,1,4,e = ")
+
+
+def test_columns_to_ignore_add_to_those_of_fit(folder: Path):
+    run(f"fit numbers.csv --ignore id y --model judge:of_numbers -k 1 -o why {QUICK}")
+    lines = (folder / "numbers.csv").read_text().splitlines()
+    (folder / "more.csv").write_text("\n".join(f"{line},{'z' if i == 0 else 7}" for i, line in enumerate(lines)))
+    run("apply why more.csv --ignore z --csv more.csv.csv")
+    run("apply why numbers.csv --csv plain.csv")
+    run("apply why numbers.csv --id a --csv named.csv")  # which is for the model, too
+    plain = [line.split(",")[1:] for line in (folder / "plain.csv").read_text().splitlines()]
+    for name in ("more.csv.csv", "named.csv"):
+        assert [line.split(",")[1:] for line in (folder / name).read_text().splitlines()] == plain
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import json
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -7,7 +8,7 @@ import torch
 from torch import nn
 
 from khot.errors import BlackBoxError, DivergedError, KhotError
-from khot.explain import SubsetExplainer, Words
+from khot.explain import SubsetExplainer, Words, fidelity
 from khot.explain.black_box import outputs
 
 NOISE = np.random.RandomState(0)
@@ -93,6 +94,8 @@ def test_limits_for_all_rows_hold_in_explain_too(tmp_path):
     explainer.save(tmp_path)
     for one in (explainer, SubsetExplainer.load(tmp_path)):
         assert one.explain(X[:5]).chosen.tolist() == [[True, False, False, False, True]] * 5
+    with pytest.warns(UserWarning, match="all of the k = 1 items of each row are forced"):
+        quick(k=1, epochs=1).fit(from_last_column, X, forced=last)
     assert not explainer.explain(X[:5], forced=~(last | True)).chosen[:, 4].any()
     rows = quick(k=2, epochs=1).fit(from_last_column, X, forced=np.tile(last, (len(X), 1)))
     assert rows.explain(X[:5]).chosen.sum() == 10  # limits of other rows do not matter
@@ -109,6 +112,26 @@ def test_the_black_box_is_called_a_bounded_number_of_times():
     assert calls == [256, 256, 88]
     explainer.explain(X[:10])
     assert calls[3:] == [10, 10]
+
+
+@pytest.mark.parametrize("rows", [60, 300])
+def test_of_few_rows_the_search_and_patience_last_for_some_steps(rows):
+    explainer = SubsetExplainer(1, random_state=0).fit(from_last_column, X[:rows])
+    assert len(explainer.history_) == 20
+    assert fidelity.post_hoc_accuracy(explainer.explain(X)).value > 0.95
+
+
+def test_a_predictor_that_has_learnt_nothing():
+    def from_two_signs(rows):
+        p = 1 / (1 + np.exp(-9 * rows[:, 0] * rows[:, 1]))
+        return np.stack([1 - p, p], 1)
+
+    with pytest.warns(UserWarning, match="the predictor hardly knows .* is 0.6.*, more epochs, or a larger k"):
+        quick(k=1, epochs=2).fit(from_two_signs, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick(k=1).fit(from_last_column, X)
+        quick(k=1, epochs=1).fit(lambda rows: np.full((len(rows), 2), 0.5), X)  # there is nothing to learn
 
 
 def test_the_temperature_is_searched_on_held_out_rows():

@@ -217,6 +217,28 @@ def test_random_items_for_comparison():
     assert 0.5 < share.value < 0.75  # right where the first is drawn, and in half of the other rows
 
 
+def test_random_items_are_as_many_in_each_row_of_those_that_may_be_chosen():
+    rows = np.random.RandomState(0).randn(300, 4)
+    chosen = np.array([[True, False, False, False], [True, True, False, True]])[np.arange(300) % 2]
+    eligible = np.array([[True, True, False, False], [True, True, True, False]])[np.arange(300) % 2]  # the last forced
+    asked = []
+
+    def notes(X):  # noqa: N803
+        asked.append(np.isin(X, rows))
+        return np.full((len(X), 2), 0.5)
+
+    outputs = np.full((300, 2), 0.5)
+    masker = Columns().fit(rows)
+    explanation = Explanation(masker, rows, chosen, np.zeros((300, 4)), outputs, outputs, eligible=eligible)
+    fidelity.random_accuracy(explanation, notes)
+    left = np.concatenate(asked)
+    assert np.array_equal(left.sum(1), chosen.sum(1))
+    assert not left[::2, 2:].any()
+    assert left[1::2, 3].all()
+    assert (left[::2, :2].mean(0) > 0.3).all()
+    assert (left[1::2, :3].mean(0) < 0.8).all()
+
+
 def test_the_largest_items_are_present_ones():
     scores = np.array([[-np.inf, -np.inf, np.nan], [0, 5, 3]])
     present = np.array([[False, True, True], [True, True, False]])

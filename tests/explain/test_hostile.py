@@ -93,9 +93,10 @@ def test_flags_in_any_memory():
     flags = np.array([True, True, False, False, False])
     kept = flags[::-1]
     kept.flags.writeable = False
+    explainer = fitted(k=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        explanation = fitted(k=1).explain(FEW, eligible=kept)
+        explanation = explainer.explain(FEW, eligible=kept)
     assert not explanation.chosen[:, :3].any()
     with pytest.raises(InvalidTypeError, match="eligible must be rows of one shape"):
         fitted(k=1).explain(FEW, eligible=[[True], [True, False]])

@@ -177,7 +177,8 @@ def transform(
     embedding = load(model, device=device)
     layout = read_layout(model / BESIDE[0]) or Layout(None, None, -1)
     row_names = None if id is None else (id, read_texts(rows, id))
-    left_out = [name for name in [*layout.ignored, *ignore, id, layout.label] if name not in (None, labels)]
+    kept = {None, labels, *(layout.columns or [])}
+    left_out = [name for name in [*layout.ignored, *ignore, id, layout.label] if name not in kept]
     table = read_matrix(rows, labels, left_out, layout.columns or [])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # its columns are in order

@@ -38,12 +38,13 @@ def fit(
     run: Path | None = None,
     resume: bool = False,
 ) -> None:
-    """Train an explainer on what a model says about the rows of a CSV file, and save it.
+    """Train an explainer on what a model says about the rows of a file, and save it.
 
     Parameters
     ----------
     rows
-        A CSV file: texts in a column (--text), or numbers in all columns.
+        A CSV or Parquet file: texts in a column (--text), or numbers in all columns. Or an NPY file of numbers, or an
+        NPZ file with an array X.
     model
         The model, as module:function, with the module in the current folder or installed: a function from a list of
         texts, or an array of numbers, to the probabilities (n, classes) of the classes.
@@ -143,14 +144,14 @@ def apply(
     explainer
         Folder of an explainer that `khot explain fit` or `SubsetExplainer.save` wrote.
     rows
-        A CSV file like that of the training; columns with names may have another order.
+        A file like that of the training; columns with names may have another order.
     model
         The model as module:function, which is imported and called. By default that of `khot explain fit`, whose name
         the explainer has kept: look at it (black_box.json) if the explainer is not your own.
     text
         Name of the column with the texts, if it is another than in `khot explain fit`.
     ignore
-        Names of columns that are not for the model, if they are others than in `khot explain fit`.
+        Names of more columns that are not for the model than in `khot explain fit`, with spaces between them.
     id
         Name of a column that names the rows, which else are numbered from 0; it is not for the model either.
     header
@@ -171,9 +172,9 @@ def apply(
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])
     names = None if id is None else read_texts(rows, id)
-    ignored = {*(ignore or about["ignore"]), *filter(None, [id])}
+    ignored = {*about["ignore"], *ignore, *filter(None, [id])} - {*columns}
     data, _ = _read(rows, text, ignored, header, columns)
-    explanation = fitted.explain(data, _find(model or about["model"]), row_names=names)
+    explanation = fitted.explain(data, _find(model or _known(about["model"], explainer)), row_names=names)
     if html is not None:
         explanation.to_html(html, title=f"Explanations of {rows.name}")
     if json is not None:
@@ -214,6 +215,15 @@ def _masker(text: str | None, items: str, length: int | None, sentences: int | N
     return Words(**given) if items == "words" else Sentences(**given)
 
 
+def _known(model: str, explainer: Path) -> str:
+    """The model whose name `khot explain fit` has kept."""
+    from khot.errors import InvalidValueError
+
+    if not model:
+        raise InvalidValueError(f"{explainer} was not written by khot explain fit: name the model (--model)")
+    return model
+
+
 def _find(model: str) -> Any:
     """The function of a name such as module:function."""
     from importlib import import_module
@@ -249,10 +259,13 @@ def _read(
     rows: Path, text: str | None, ignore: Any, header: bool | None, columns: list[str] | None = None
 ) -> tuple[Any, Any]:
     """Texts, or numbers and the names of their columns; in the order of the training's columns, if it knew any."""
-    from khot.tables import by_name, read_named, read_texts
+    from khot.tables import by_name, read_matrix, read_named, read_texts
 
     if text is not None:
         return read_texts(rows, text), None
+    if rows.suffix.lower() in (".npy", ".npz", ".parquet"):
+        table = read_matrix(rows, None, ignore, columns)
+        return table.rows, table.names
     hint = "or name the column of texts (--text)"
     numbers, names = read_named(rows, ignore, needed=columns is None, known=columns or (), hint=hint, header=header)
     return (numbers[:, by_name(rows, names, columns)], columns) if columns and names else (numbers, names)

@@ -162,7 +162,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
     shares = [fidelity.post_hoc_accuracy(explanation).value for explanation in explanations]
     mean = float(np.mean(shares))
     half = 1.96 * np.sqrt(mean * (1 - mean) / len(test))
-    eligible = (explanations[0].scores > -np.inf) & words(test)
+    eligible = explanations[0].free
     others = {
         "random": fidelity.random_items(eligible, plan.k),
         "gradient": fidelity.largest_items(_black_boxes.gradient_scores(given.black_box, test), eligible, plan.k),

@@ -52,7 +52,7 @@ def answers_to(
     found = []
     for number, flags in enumerate(choices.unbind(1), start=1):
         parts = masked(masker, X, flags.numpy())
-        place = answers_folder(folder, flags, parts)
+        place = answers_folder(folder, flags, parts, number)
         what = f"rows masked at random (draw {number})"
         found.append(torch.from_numpy(outputs(predict_proba, parts, batch_size, classes, place, what=what)))
     return torch.stack(found, 1)

@@ -100,9 +100,9 @@ def check_unused(folder: Path, resume: bool, about: Mapping[str, Any]) -> None:
         check_about(run, about)
 
 
-def answers_folder(folder: Path | None, codes: Tensor, X: Any) -> Path | None:  # noqa: N803
-    """Where the answers about rows are kept, if anything is: not with those about other rows."""
-    return None if folder is None else folder / f"answers-{_digest(codes, X)}"
+def answers_folder(folder: Path | None, codes: Tensor, X: Any, draw: int = 0) -> Path | None:  # noqa: N803
+    """Where the answers about rows, or about a draw of their items, are kept, if anything is: each has its own."""
+    return None if folder is None else folder / f"answers-{draw}-{_digest(codes, X)}"
 
 
 def _digest(codes: Tensor, X: Any) -> str:  # noqa: N803

@@ -4,6 +4,7 @@ import copy
 import math
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ from khot.training import RMSprop, Run, Settings, fit
 
 MOST_CHOICES = 100
 TEMPERATURES = (0.1, 0.5, 1.0, 2.0, 5.0)
+_LEAST_STEPS = 50  # of a training, before its loss is looked at
+_LEARNT = 0.02  # of what can be learnt
 
 
 class SubsetExplainer:
@@ -67,9 +70,9 @@ class SubsetExplainer:
     temperature : "search" or float
         By default the one of 0.1, 0.5, 1, 2 and 5 with the least loss on held-out rows after a short training each.
     epochs, batch_size, learning_rate, optimizer, averaging, patience
-        As in `khot.training.Settings`; the optimizer is RMSprop by default.
+        As in `khot.training.Settings`; the optimizer is RMSprop by default. Patience lasts for 50 steps at least.
     search_epochs : int
-        Epochs for each temperature of the search.
+        Epochs for each temperature of the search; of few rows as many as make 50 steps.
     validation_share : float
         Share of the rows that are held out; the weights of the epoch with the least loss on them are kept. That is the
         loss of the top k items, with the logits of the predictor scaled as fits best.
@@ -228,7 +231,7 @@ class SubsetExplainer:
             items = encoded(self.masker_, X)
             self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
             rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
-            _warn_of_nothing_to_choose(rows["eligible"] | rows["forced"], self.k)
+            _warn_of_nothing_to_choose(rows["eligible"], rows["forced"], self.k)
             _training.check_selector(self._module(classes=2), items.codes, items.present)
             kept = None if self.folder is None else folder
 
@@ -284,22 +287,23 @@ class SubsetExplainer:
         self._check_fitted()
         if count(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
-        named: dict[str, Any] = {"class_names": self.class_names, "row_names": _row_names(row_names, count(X))}
+        about: dict[str, Any] = {"class_names": self.class_names, "row_names": _row_names(row_names, count(X))}
         items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
         forced = self.limits_["forced"] if forced is None else forced
         logits = _training.scores(self.module_, items.codes)
         flags = limits(items, eligible, forced, self.k)
+        about["eligible"] = (flags["eligible"] & ~flags["forced"]).numpy()
         chosen = _training.chosen(logits, **flags, k=self.k, choose=hard_topk).bool().numpy()
         scores = logits.masked_fill(~items.present, -torch.inf).numpy()
         black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         if black_box is None:
-            return Explanation(self.masker_, X, chosen, scores, **named)
+            return Explanation(self.masker_, X, chosen, scores, **about)
         whole, part = (
             outputs(black_box, rows, self.model_batch_size, self.classes_, what=what)
             for what, rows in (("rows", X), ("masked rows", masked(self.masker_, X, chosen)))
         )
-        return Explanation(self.masker_, X, chosen, scores, whole, part, **named)
+        return Explanation(self.masker_, X, chosen, scores, whole, part, **about)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.
@@ -369,12 +373,15 @@ class SubsetExplainer:
         else:
             self.temperature_ = float(self.temperature)
         module = self._module(self.classes_)
-        return module, self._fit(module, kept, held_out, self.temperature_, self.epochs, folder / "training")
+        run = self._fit(module, kept, held_out, self.temperature_, self.epochs, folder / "training")
+        _warn_of_nothing_learnt(kept["outputs"], held_out["outputs"], run.best["validation"]["loss"])
+        return module, run
 
     def _try(self, kept: dict, held_out: dict, temperature: float, folder: Path) -> float:
         """The loss on held-out rows after a short training, infinity if it diverges."""
+        epochs = max(self.search_epochs, self._least_epochs(kept))
         try:
-            run = self._fit(self._module(self.classes_), kept, held_out, temperature, self.search_epochs, folder)
+            run = self._fit(self._module(self.classes_), kept, held_out, temperature, epochs, folder)
         except DivergedError:
             return math.inf
         self.seconds_ += sum(record["seconds"] for record in run.history)
@@ -383,6 +390,8 @@ class SubsetExplainer:
 
     def _fit(self, module: nn.Module, kept: dict, held_out: dict, temperature: float, epochs: int, folder: Path) -> Run:
         settings = self._settings(temperature, epochs, min(self.batch_size, len(kept["codes"])))
+        if settings.patience is not None:
+            settings = replace(settings, patience=max(settings.patience, self._least_epochs(kept)))
         loss = _training.ExplainLoss(self.k, find_sampler(self.sampler, self.relaxation))
         validate = _training.Validation(held_out, self.k)
         options: dict[str, Any] = {
@@ -395,10 +404,16 @@ class SubsetExplainer:
             print(f"temperature {temperature:g}:")
         return fit(module, loss, kept, settings, validate=validate, verbose=bool(self.verbose), **options)
 
+    def _least_epochs(self, kept: dict) -> int:
+        """How many it takes for a loss to tell something: of few rows, an epoch has few steps."""
+        rows = len(kept["codes"])
+        return math.ceil(_LEAST_STEPS / (rows // min(self.batch_size, rows)))
+
     @property
     def _about(self) -> dict[str, Any]:
         """What tells trainings apart, beside the networks and the data."""
-        return {"masker": self.masker, "random_choices": self.random_choices}
+        names = ("masker", "k", "random_choices", "random_state")
+        return {name: getattr(self, name) for name in names}
 
     def _settings(self, temperature: float, epochs: int, batch_size: int) -> Settings:
         return Settings(
@@ -422,9 +437,24 @@ class SubsetExplainer:
             return _training.Explainer(selector, predictor)
 
 
-def _warn_of_nothing_to_choose(free: Tensor, k: int) -> None:
-    if bool((free.sum(1) <= k).all()):
+def _warn_of_nothing_to_choose(eligible: Tensor, forced: Tensor, k: int) -> None:
+    wanted = k - forced.sum(1)
+    if bool((wanted == 0).all()):
+        warnings.warn(f"all of the k = {k} items of each row are forced: raise k, or force fewer", stacklevel=3)
+    elif bool(((eligible & ~forced).sum(1) <= wanted).all()):
         warnings.warn(f"no row has more than k = {k} items, so that all are chosen: lower k", stacklevel=3)
+
+
+def _warn_of_nothing_learnt(kept: Tensor, held_out: Tensor, loss: float | None) -> None:
+    """Compare the loss with that of always saying the mean of the outputs (n, classes), and with the least possible."""
+    constant = -torch.xlogy(held_out, kept.mean(0)).sum(1).mean().item()
+    least = torch.special.entr(held_out).sum(1).mean().item()
+    if loss is not None and constant - loss < _LEARNT * (constant - least):
+        warnings.warn(
+            f"the predictor hardly knows from the chosen items what the black box says: its loss on held-out rows is "
+            f"{loss:.4f}, that of always saying the same {constant:.4f}; take more rows, more epochs, or a larger k",
+            stacklevel=4,
+        )
 
 
 def _row_names(value: Any, rows: int) -> list[int | str] | None:

@@ -34,6 +34,8 @@ class Explanation:
         Names of the classes, else they are numbered from 0.
     row_names : sequence of int or str, or None
         Names of the rows, such as ids, else they are numbered from 0.
+    eligible : ndarray of bool, shape (n, items), or None
+        Which items might be chosen, but for those that were forced; else all that are present.
     """
 
     masker: Masker = field(repr=False)
@@ -44,6 +46,7 @@ class Explanation:
     masked: NDArray[np.float32] | None = field(repr=False, default=None)
     class_names: Sequence[str] | None = field(repr=False, default=None)
     row_names: Sequence[int | str] | None = field(repr=False, default=None)
+    eligible: NDArray[np.bool_] | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
         return f"Explanation({len(self)} rows, {int(self.chosen.sum())} items chosen)"
@@ -58,6 +61,11 @@ class Explanation:
             [text.strip() for text, item in self._pieces(row) if item is not None and self.chosen[row, item]]
             for row in range(len(self))
         ]
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Which items (n, items) might be chosen or not."""
+        return self.scores > -np.inf if self.eligible is None else self.eligible
 
     @property
     def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

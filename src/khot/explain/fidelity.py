@@ -86,7 +86,7 @@ def post_hoc_accuracy_of(
 
 
 def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed: int = 0) -> Share:
-    """The post-hoc accuracy of as many random items, for comparison.
+    """The post-hoc accuracy of as many random items of each row, of those that may be chosen, for comparison.
 
     Parameters
     ----------
@@ -102,13 +102,14 @@ def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed:
     Share
         Of the rows, with a 95% interval.
     """
-    k = max(1, int(explanation.chosen.sum(1).max()))
-    chosen = random_items(explanation.scores > -np.inf, k, seed)
+    forced = explanation.chosen & ~explanation.free
+    wanted = explanation.chosen.sum(1) - forced.sum(1)
+    chosen = forced | random_items(explanation.free, wanted, seed)
     return post_hoc_accuracy_of(predict_proba, explanation.masker, explanation.rows, chosen, full=explanation.full)
 
 
-def random_items(present: NDArray[np.bool_], k: int, seed: int = 0) -> NDArray[np.bool_]:
-    """k random items (n, items) of those present in each row, or all of a row that has fewer.
+def random_items(present: NDArray[np.bool_], k: int | NDArray[np.integer], seed: int = 0) -> NDArray[np.bool_]:
+    """k random items (n, items) of those present in each row, or all of a row that has fewer; or k (n,) of each row.
 
     >>> random_items(np.array([[True, True, False], [True, True, True]]), k=2).sum(1)
     array([2, 2])
@@ -117,13 +118,15 @@ def random_items(present: NDArray[np.bool_], k: int, seed: int = 0) -> NDArray[n
     return largest_items(noise.rand(*np.shape(present)), present, k)
 
 
-def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> NDArray[np.bool_]:
+def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int | NDArray[np.integer]) -> NDArray[np.bool_]:
     """The k items (n, items) with the largest scores of those present in each row; of equal ones the first.
+
+    k may be an array (n,), with a number for each row.
 
     >>> largest_items(np.array([[0.1, 0.9, 0.5]]), np.array([[True, False, True]]), k=1)
     array([[False, False,  True]])
     """
-    _checks.whole_number("k", k, least=1)
+    wanted = k[:, None] if isinstance(k, np.ndarray) else _checks.whole_number("k", k, least=1)
     scores, present = np.asarray(scores), np.asarray(present, dtype=bool)
     if scores.shape != present.shape or scores.ndim != 2:
         raise InvalidValueError(
@@ -133,7 +136,7 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int) -> N
     order = np.lexsort((-np.nan_to_num(scores.astype(float), nan=-np.inf), ~present), axis=1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
-    return (ranks < k) & present
+    return (ranks < wanted) & present
 
 
 def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) -> NDArray[np.float32]:  # noqa: N803
