@@ -1,7 +1,7 @@
 """What an explainer is given, checked."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +116,21 @@ def _digest(codes: Tensor, X: Any) -> str:  # noqa: N803
 def _bytes(row: Any) -> bytes:
     values = array("a row", row) if isinstance(row, np.ndarray | Tensor) else np.asarray(row, dtype=object)
     return repr(values.tolist()).encode(errors="surrogatepass") if values.dtype.kind == "O" else values.tobytes()
+
+
+def named_rows(value: Any, rows: int) -> list[int | str] | None:
+    """As many names of rows, or None."""
+    if value is None:
+        return None
+    names = value if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    if not isinstance(names, list) or len(names) != rows:
+        raise InvalidValueError(f"row_names must name the {rows} rows of X, but got {value!r}: pass a list of as many")
+    plain = (name.item() if isinstance(name, np.generic) else name for name in names)
+    return [name if isinstance(name, int | str) else str(name) for name in plain]
+
+
+def named_classes(value: Any) -> list[str]:
+    """Names of classes."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidTypeError(f"class_names must be a sequence of names, but got {value!r}: pass a list")
+    return [str(name) for name in value]

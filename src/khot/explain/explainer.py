@@ -2,8 +2,7 @@
 
 import copy
 import math
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
+from khot.errors import DivergedError, InvalidValueError
 from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
 from khot.explain._choices import answers_to, masked, random_choices
@@ -25,9 +24,12 @@ from khot.explain._inputs import (
     encoded,
     find_masker,
     function,
+    named_classes,
+    named_rows,
     network,
 )
 from khot.explain._limits import for_all_rows, limits
+from khot.explain._warnings import warn_of_nothing_learnt, warn_of_nothing_to_choose
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
@@ -40,7 +42,6 @@ from khot.training import RMSprop, Run, Settings, fit
 MOST_CHOICES = 100
 TEMPERATURES = (0.1, 0.5, 1.0, 2.0, 5.0)
 _LEAST_STEPS = 50  # of a training, before its loss is looked at
-_LEARNT = 0.02  # of what can be learnt
 
 
 class SubsetExplainer:
@@ -170,7 +171,7 @@ class SubsetExplainer:
         share = _checks.positive("validation_share", validation_share)
         self.validation_share = _checks.below_one("validation_share", share, "pass the share to hold out")
         self.model_batch_size = _checks.whole_number("model_batch_size", model_batch_size, least=1)
-        self.class_names = None if class_names is None else _names(class_names)
+        self.class_names = None if class_names is None else named_classes(class_names)
         self.device = device
         self.random_state = _checks.whole_number("random_state", random_state, least=0)
         if random_state >= 2**32:
@@ -231,7 +232,7 @@ class SubsetExplainer:
             items = encoded(self.masker_, X)
             self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
             rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
-            _warn_of_nothing_to_choose(rows["eligible"], rows["forced"], self.k)
+            warn_of_nothing_to_choose(rows["eligible"], rows["forced"], self.k)
             _training.check_selector(self._module(classes=2), items.codes, items.present)
             kept = None if self.folder is None else folder
 
@@ -287,7 +288,7 @@ class SubsetExplainer:
         self._check_fitted()
         if count(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
-        about: dict[str, Any] = {"class_names": self.class_names, "row_names": _row_names(row_names, count(X))}
+        about: dict[str, Any] = {"class_names": self.class_names, "row_names": named_rows(row_names, count(X))}
         items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
         forced = self.limits_["forced"] if forced is None else forced
@@ -374,7 +375,7 @@ class SubsetExplainer:
             self.temperature_ = float(self.temperature)
         module = self._module(self.classes_)
         run = self._fit(module, kept, held_out, self.temperature_, self.epochs, folder / "training")
-        _warn_of_nothing_learnt(kept["outputs"], held_out["outputs"], run.best["validation"]["loss"])
+        warn_of_nothing_learnt(kept["outputs"], held_out["outputs"], run.best["validation"]["loss"])
         return module, run
 
     def _try(self, kept: dict, held_out: dict, temperature: float, folder: Path) -> float:
@@ -435,39 +436,3 @@ class SubsetExplainer:
             selector = self.masker_.selector() if self.selector is None else copy.deepcopy(self.selector)
             predictor = self.masker_.predictor(classes) if self.predictor is None else copy.deepcopy(self.predictor)
             return _training.Explainer(selector, predictor)
-
-
-def _warn_of_nothing_to_choose(eligible: Tensor, forced: Tensor, k: int) -> None:
-    wanted = k - forced.sum(1)
-    if bool((wanted == 0).all()):
-        warnings.warn(f"all of the k = {k} items of each row are forced: raise k, or force fewer", stacklevel=3)
-    elif bool(((eligible & ~forced).sum(1) <= wanted).all()):
-        warnings.warn(f"no row has more than k = {k} items, so that all are chosen: lower k", stacklevel=3)
-
-
-def _warn_of_nothing_learnt(kept: Tensor, held_out: Tensor, loss: float | None) -> None:
-    """Compare the loss with that of always saying the mean of the outputs (n, classes), and with the least possible."""
-    constant = -torch.xlogy(held_out, kept.mean(0)).sum(1).mean().item()
-    least = torch.special.entr(held_out).sum(1).mean().item()
-    if loss is not None and constant - loss < _LEARNT * (constant - least):
-        warnings.warn(
-            f"the predictor hardly knows from the chosen items what the black box says: its loss on held-out rows is "
-            f"{loss:.4f}, that of always saying the same {constant:.4f}; take more rows, more epochs, or a larger k",
-            stacklevel=4,
-        )
-
-
-def _row_names(value: Any, rows: int) -> list[int | str] | None:
-    if value is None:
-        return None
-    names = value if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
-    if not isinstance(names, list) or len(names) != rows:
-        raise InvalidValueError(f"row_names must name the {rows} rows of X, but got {value!r}: pass a list of as many")
-    plain = (name.item() if isinstance(name, np.generic) else name for name in names)
-    return [name if isinstance(name, int | str) else str(name) for name in plain]
-
-
-def _names(value: Any) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidTypeError(f"class_names must be a sequence of names, but got {value!r}: pass a list")
-    return [str(name) for name in value]
