@@ -1,0 +1,25 @@
+"""Rows and labels from CSV, NPY, NPZ and Parquet files, and tables to CSV."""
+
+from khot.tables.labelled import read_queries, read_rows
+from khot.tables.labels import read_labels
+from khot.tables.layout import Layout, by_name, read_layout, write_layout
+from khot.tables.matrix import Table, read_labelled, read_matrix, read_named, read_texts
+from khot.tables.writing import check_points, write_csv, write_points
+
+__all__ = [
+    "Layout",
+    "Table",
+    "by_name",
+    "check_points",
+    "read_labelled",
+    "read_labels",
+    "read_layout",
+    "read_matrix",
+    "read_named",
+    "read_queries",
+    "read_rows",
+    "read_texts",
+    "write_csv",
+    "write_layout",
+    "write_points",
+]
