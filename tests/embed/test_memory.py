@@ -4,9 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 from khot.embed import SubsetSNE
+from khot.embed._rows import learn_shift
 
 ROWS, COLUMNS = 1_000_000, 32
 MEGABYTE = 2**20
@@ -43,6 +45,8 @@ def test_a_million_rows_are_never_in_memory_together(tmp_path):
 
     encoder = torch.nn.Sequential(torch.nn.Linear(COLUMNS, 2))
     model = SubsetSNE(encoder=encoder, batch_size=500, pretrain=False, learning_rate=three_steps, random_state=0)
+    with pytest.raises(StopsError):
+        model.fit(np.eye(2500, COLUMNS))  # so that all modules are loaded
     tracemalloc.start()
     with pytest.raises(StopsError), Largest() as largest:
         model.fit(np.load(tmp_path / "rows.npy", mmap_mode="r"))
@@ -50,3 +54,12 @@ def test_a_million_rows_are_never_in_memory_together(tmp_path):
     tracemalloc.stop()
     assert peak < 60 * MEGABYTE
     assert 4 * MEGABYTE < largest.size < 20 * MEGABYTE
+
+
+def test_many_sparse_columns_are_dense_in_small_pieces_only():
+    rows = scipy.sparse.random(3000, 10_000, density=1e-3, format="csr", random_state=0)  # 229 MB if dense
+    tracemalloc.start()
+    learn_shift(rows, "auto")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 90 * MEGABYTE

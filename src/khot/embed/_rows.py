@@ -99,8 +99,9 @@ def learn_shift(X: Any, scale: str, names: Sequence[str] | None = None) -> Shift
 
 def _typical_distance(X: Any, shift: Shift) -> float:  # noqa: N803
     """The median distance of different rows, in units of the root mean square one, from some pairs of them."""
-    n = X.shape[0]
-    chosen = np.random.default_rng(0).choice(n, min(n, _PAIRED), replace=False)
+    n, d = X.shape
+    some = min(n, _PAIRED, max(2 * _FEW + 2, _MEMORY // (8 * d)))
+    chosen = np.random.default_rng(0).choice(n, some, replace=False)
     places, back = np.unique(chosen, return_inverse=True)  # in the order of the file
     rows = ((dense(X[places]) - shift.mean) / shift.scale)[back]
     half = len(rows) // 2
