@@ -259,16 +259,13 @@ def _read(
     rows: Path, text: str | None, ignore: Any, header: bool | None, columns: list[str] | None = None
 ) -> tuple[Any, Any]:
     """Texts, or numbers and the names of their columns; in the order of the training's columns, if it knew any."""
-    from khot.tables import by_name, read_matrix, read_named, read_texts
+    from khot.tables import read_matrix, read_texts
 
     if text is not None:
         return read_texts(rows, text), None
-    if rows.suffix.lower() in (".npy", ".npz", ".parquet"):
-        table = read_matrix(rows, None, ignore, columns)
-        return table.rows, table.names
     hint = "or name the column of texts (--text)"
-    numbers, names = read_named(rows, ignore, needed=columns is None, known=columns or (), hint=hint, header=header)
-    return (numbers[:, by_name(rows, names, columns)], columns) if columns and names else (numbers, names)
+    table = read_matrix(rows, None, ignore, columns, hint=hint, header=header)
+    return table.rows, table.names
 
 
 def _about(folder: Path) -> dict[str, Any]:

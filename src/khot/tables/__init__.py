@@ -2,14 +2,13 @@
 
 from khot.tables.labelled import read_queries, read_rows
 from khot.tables.labels import read_labels
-from khot.tables.layout import Layout, by_name, read_layout, write_layout
+from khot.tables.layout import Layout, read_layout, write_layout
 from khot.tables.matrix import Table, read_labelled, read_matrix, read_named, read_texts
 from khot.tables.writing import check_points, write_csv, write_points
 
 __all__ = [
     "Layout",
     "Table",
-    "by_name",
     "check_points",
     "read_labelled",
     "read_labels",

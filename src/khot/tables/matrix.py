@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,14 +25,18 @@ class Table(NamedTuple):
 
 
 def read_matrix(
-    path: Path, label: str | None = None, ignored: Collection[str] = (), columns: list[str] | None = None
+    path: Path,
+    label: str | None = None,
+    ignored: Collection[str] = (),
+    columns: list[str] | None = None,
+    **options: Any,
 ) -> Table:
     """Rows of numbers, and their labels if there are any: array y of an NPZ, or the column `label`.
 
     An NPY file is not read but mapped into memory. An NPZ file has arrays X and perhaps y. A CSV file may have a first
     line with names; Parquet needs pyarrow. Of the latter two, columns that are `ignored` are left out. If the names of
     the `columns` of the training are given, those of the file come in the same order, and ignored ones need not be
-    there.
+    there. `options` are the `hint` and `header` of `read_named`, for a CSV file without labels.
     """
     kind = path.suffix.lower()
     if kind in (".npy", ".npz"):
@@ -48,7 +52,8 @@ def read_matrix(
             )
         check_labels(path, table.labels, len(table.rows))
         return table
-    table = (_parquet if kind == ".parquet" else _csv)(path, label, ignored, columns)
+    given = path, label, ignored, columns
+    table = _parquet(*given) if kind == ".parquet" else _csv(*given, **options)
     if not columns or not table.names:
         return table
     return Table(table.rows[:, by_name(path, table.names, columns)], table.labels, columns)
@@ -96,11 +101,11 @@ def read_texts(path: Path, column: str) -> list[str]:
     return [line[place] for line in lines]
 
 
-def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None) -> Table:
+def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None, **options: Any) -> Table:
     if label is not None:
         rows, labels, layout = read_rows(path, label, ignored=ignored, needed=columns is None)
         return Table(rows, labels, layout.columns if layout else None)
-    rows, names = read_named(path, ignored, needed=columns is None, known=columns or ())
+    rows, names = read_named(path, ignored, needed=columns is None, known=columns or (), **options)
     return Table(rows, None, names)
 
 
