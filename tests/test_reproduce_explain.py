@@ -33,7 +33,7 @@ def _small(monkeypatch: pytest.MonkeyPatch):
     for name, task in explain.TASKS.items():
         small = replace(task, k=min(task.k, 2), vocabulary=20, length=20, epochs=2, search_epochs=1)
         monkeypatch.setitem(explain.TASKS, name, small)
-    monkeypatch.setattr("khot.explain.explainer.TEMPERATURES", (0.5, 5.0))
+    monkeypatch.setattr("khot.explain._fitting.TEMPERATURES", (0.5, 5.0))
 
 
 @pytest.mark.parametrize("task", explain.TASKS)

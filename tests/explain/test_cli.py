@@ -228,3 +228,11 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture, line: str, messag
     with pytest.raises(SystemExit):
         main(["explain", *line.split()])
     assert message in capsys.readouterr().err
+
+
+def test_words_for_the_class(folder: Path, capsys: pytest.CaptureFixture):
+    run(f"fit reviews.csv --text review --length 30 --model judge:of_texts -k 1 --for-class -o why {QUICK}")
+    run("apply why reviews.csv --json why.json")
+    assert "in 100.0% of the rows" in capsys.readouterr().err
+    saved = json.loads((folder / "why" / "explainer.json").read_text())
+    assert (saved["for_class"], saved["seen_"]) == (True, [0, 1])

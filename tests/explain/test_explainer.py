@@ -274,7 +274,7 @@ def test_interrupted_trainings_name_the_folder_to_resume(tmp_path, monkeypatch):
     def stopped(*arguments, **options):
         raise KeyboardInterrupt("in a folder of its own")
 
-    monkeypatch.setattr("khot.explain.explainer.fit", stopped)
+    monkeypatch.setattr("khot.explain._fitting.fit", stopped)
     with pytest.raises(KeyboardInterrupt, match=f"train again with the folder '{tmp_path}'"):
         quick(folder=tmp_path).fit(from_last_column, X)
     with pytest.raises(KeyboardInterrupt, match="nothing was kept"):
@@ -282,7 +282,7 @@ def test_interrupted_trainings_name_the_folder_to_resume(tmp_path, monkeypatch):
 
 
 def test_a_temperature_that_diverges_is_not_chosen(tmp_path, monkeypatch):
-    from khot.explain import explainer as module
+    from khot.explain import _fitting as module
 
     def some(network, loss, rows, settings, **options):
         if settings.temperature != 2.0:

@@ -28,7 +28,8 @@ def fit(
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     classes: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     sampler: Literal["subset", "l2x"] = "subset",
-    random_choices: WholeNumber = 0,
+    for_class: bool = False,
+    random_choices: WholeNumber | None = None,
     temperature: float | None = None,
     epochs: WholeNumber = 20,
     batch_size: WholeNumber = 100,
@@ -70,9 +71,11 @@ def fit(
         Names of the model's classes, with spaces between them, for the pages.
     sampler
         subset for relaxed subset sampling, l2x for the independent samples of L2X.
+    for_class
+        Choose the items that speak for the class that the model names, not those that tell most about what it says.
     random_choices
         Ask the model also about so many random choices of k items of each row, and learn from its answers: more from as
-        many rows, but the model is asked about so many times as many.
+        many rows, but the model is asked about so many times as many. By default 3 with --for-class, else none.
     temperature
         Temperature of the relaxation; by default the best of five after a short training with each.
     epochs
@@ -105,6 +108,7 @@ def fit(
         k,
         masker=_masker(text, items, length, sentences, names),
         sampler=sampler,
+        for_class=for_class,
         random_choices=random_choices,
         temperature="search" if temperature is None else temperature,
         epochs=epochs,

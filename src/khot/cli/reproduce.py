@@ -181,7 +181,7 @@ def embed(
 def explain(
     *,
     task: Literal["known-answers", "imdb-word", "imdb-sent"] | None = None,
-    method: Literal["subset", "l2x", "subset-reversed"] | None = None,
+    method: Literal["subset", "l2x", "subset-reversed", "subset-for-class"] | None = None,
     profile: Literal["quick", "full"] = "quick",
     seeds: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (0, 1),
     run: Path | None = None,
@@ -197,8 +197,8 @@ def explain(
         known-answers for synthetic problems of which the features that decide are known; imdb-word and imdb-sent for
         film reviews, by 10 words and by one sentence. By default known-answers, or with --profile full all three.
     method
-        subset for khot's own, l2x for the independent samples of L2X, subset-reversed for film reviews with the noise
-        of 2019; by default the first two.
+        subset for khot's own, l2x for the independent samples of L2X; for film reviews also subset-reversed, with the
+        noise of 2019, and subset-for-class, for items that speak for the model's class. By default the first two.
     profile
         quick for the synthetic problems in about a minute, full for all of it in some hours on two cores.
     seeds

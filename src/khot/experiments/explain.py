@@ -24,7 +24,7 @@ from khot.report.explanations import write_columns
 from khot.topk import successive_softmax
 from khot.training import Adam, RMSprop
 
-METHODS = ("subset", "l2x", "subset-reversed")
+METHODS = ("subset", "l2x", "subset-reversed", "subset-for-class")
 PAPER = {"imdb-word": {"subset": 91.7, "l2x": 90.7}, "imdb-sent": {"subset": 83.2, "l2x": 82.9}}
 SHOWN = 20  # reviews on the page
 
@@ -253,7 +253,8 @@ def _explainer(plan: Task, method: str, temperature: float | str, seed: int, fol
     return SubsetExplainer(
         plan.k,
         masker=Tokens(),
-        sampler=reversed_noise if method == "subset-reversed" else method,
+        sampler={"subset-reversed": reversed_noise, "l2x": "l2x"}.get(method, "subset"),
+        for_class=method == "subset-for-class",
         temperature=temperature,
         epochs=plan.epochs,
         search_epochs=plan.search_epochs,
@@ -261,7 +262,7 @@ def _explainer(plan: Task, method: str, temperature: float | str, seed: int, fol
         learning_rate=plan.learning_rate,
         optimizer=Adam() if plan.sentences else RMSprop(),
         averaging=plan.averaging,
-        random_choices=plan.random_choices,
+        random_choices=plan.random_choices or None,
         patience=plan.patience,
         model_batch_size=5000,
         random_state=seed,

@@ -9,18 +9,20 @@ from torch import nn
 
 from khot.errors import InvalidTypeError, ModelFileError
 from khot.explain import maskers
+from khot.explain._fitting import new_networks
 from khot.storage import discard, load_weights, read_parts, reading, weights_of, write_parts
 
 KIND = "explainer"
 BESIDE = ("black_box.json",)  # that the command line writes into the same folder
 _SELECTOR, _PREDICTOR = "selector/", "predictor/"
-_ATTRIBUTES = ("temperature_", "classes_", "history_", "seconds_", "limits_", "class_names")
+_ATTRIBUTES = ("temperature_", "classes_", "seen_", "history_", "seconds_", "limits_", "class_names")
 
 
 def write(folder: Path, explainer: Any) -> None:
     """Write a fitted explainer."""
     numbers = {
         "k": explainer.k,
+        "for_class": explainer.for_class,
         "sampler": explainer.sampler if isinstance(explainer.sampler, str) else None,
         "masker": _state(explainer.masker_),
         "own": {name: getattr(explainer, name) is not None for name in ("selector", "predictor")},
@@ -40,7 +42,7 @@ def read(folder: Path, make: Any, masker: Any, selector: nn.Module | None, predi
         state, own, sampler = numbers["masker"], numbers["own"], numbers["sampler"] or "subset"
         found = _restored(state) if state is not None else masker
         needs = {"masker": state is None, "selector": own["selector"], "predictor": own["predictor"]}
-        k, temperature = numbers["k"], numbers["temperature_"]
+        k, options = numbers["k"], {"temperature": numbers["temperature_"], "for_class": numbers["for_class"]}
     for name, given in (("masker", masker), ("selector", selector), ("predictor", predictor)):
         needed = needs[name]
         if needed != (given is not None):
@@ -48,12 +50,12 @@ def read(folder: Path, make: Any, masker: Any, selector: nn.Module | None, predi
             raise ModelFileError(f"{folder} was saved {'with' if needed else 'without'} a {name} of your own: {hint}")
     with reading(folder):
         own_networks = {"selector": selector, "predictor": predictor}
-        explainer = make(k, masker=found, **own_networks, sampler=sampler, temperature=temperature)
+        explainer = make(k, masker=found, **own_networks, sampler=sampler, **options)
         for name in _ATTRIBUTES:
             setattr(explainer, name, numbers[name])
         explainer.search_ = {t: math.inf if loss is None else loss for t, loss in numbers["search"]}
         explainer.masker_ = found
-        module = explainer._module(numbers["classes_"])
+        module = new_networks(explainer, numbers["classes_"])
     load_weights(folder, module.selector, tensors, _SELECTOR)
     load_weights(folder, module.predictor, tensors, _PREDICTOR)
     explainer.module_, explainer.predict_proba_ = module, None

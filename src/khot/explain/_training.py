@@ -1,6 +1,6 @@
 """What the training of an explainer computes in a step, and at the end of an epoch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from khot.errors import InvalidValueError
+from khot.explain._by_class import frozen
 from khot.explain.samplers import Sampler
 from khot.topk import hard_topk
 from khot.training import Step
@@ -18,7 +19,7 @@ _HALVINGS = 40
 
 Rows = dict[str, Tensor]
 """codes (n, ...), eligible and forced (n, items), outputs (n, classes); random choices of items (n, r, items) and the
-answers (n, r, classes) of the black box to them, if it was asked."""
+answers (n, r, classes) of the black box to them, if it was asked; classes (n,), if the selector is told them."""
 
 
 class Explainer(nn.Module):
@@ -33,9 +34,25 @@ class Explainer(nn.Module):
         """That of its parameters."""
         return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
 
-    def forward(self, codes: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Callable) -> Tensor:
+    def scores(self, codes: Tensor, classes: Tensor | None) -> Tensor:
+        """Logits (b, items) of the items, for classes (b,) if the selector is told them."""
+        return self.selector(codes) if classes is None else self.selector(codes, classes)
+
+    def forward(
+        self,
+        codes: Tensor,
+        eligible: Tensor,
+        forced: Tensor,
+        k: int,
+        choose: Callable,
+        classes: Tensor | None = None,
+    ) -> Tensor:
         """Class logits (b, classes) from k items, chosen by ``choose(logits, k)``."""
-        return self.predictor(codes, chosen(self.selector(codes), eligible, forced, k, choose))
+        mask = chosen(self.scores(codes, classes), eligible, forced, k, choose)
+        if classes is None:
+            return self.predictor(codes, mask)
+        with frozen(self.predictor):
+            return self.predictor(codes, mask)
 
 
 def chosen(logits: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Callable) -> Tensor:
@@ -65,13 +82,9 @@ class ExplainLoss:
             _must_have_shape("sampler", mask, logits.shape, "a number for each item")
             return mask
 
-        codes = batch["codes"]
-        loss = cross_entropy(batch["outputs"], module(codes, batch["eligible"], batch["forced"], self.k, choose))
-        if "choices" not in batch:
-            return loss
-        pairs = zip(batch["choices"].unbind(1), batch["answers"].unbind(1), strict=True)
-        learned = [cross_entropy(answers, module.predictor(codes, mask.float())) for mask, answers in pairs]  # pyright: ignore[reportCallIssue]
-        return loss + torch.stack(learned).mean()
+        given = (batch[name] for name in ("codes", "eligible", "forced"))
+        loss = cross_entropy(batch["outputs"], module(*given, self.k, choose, batch.get("classes")))
+        return loss + _loss_of_answers(module, batch) if "choices" in batch else loss
 
 
 @dataclass(frozen=True)
@@ -79,20 +92,37 @@ class Validation:
     """The same with the top k of the logits, without noise, on held-out rows.
 
     A predictor that has seen relaxed samples only is too sure of hard ones, the more so the warmer they were, and that
-    says nothing about the choice: its logits are scaled to fit.
+    says nothing about the choice: its logits are scaled to fit. One that learns from random choices alone is taken as
+    it is, and how well it does on these counts too.
     """
 
     rows: Rows = field(repr=False)
     k: int
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
-        device = next(module.parameters()).device
-        logits: list[Tensor] = []
+        logits, of_answers = [], []
+        for part in self._parts(next(module.parameters()).device):
+            given = (part[name] for name in ("codes", "eligible", "forced"))
+            logits.append(module(*given, self.k, hard_topk, part.get("classes")).cpu().double())
+            if "classes" in part:
+                of_answers.append(len(part["codes"]) * _loss_of_answers(module, part).item())
+        outputs = self.rows["outputs"].double()
+        if not of_answers:
+            return {"loss": calibrated_loss(outputs, torch.cat(logits))}
+        answers = sum(of_answers) / len(outputs)
+        return {"loss": cross_entropy(outputs, torch.cat(logits)).item() + answers, "answers": answers}
+
+    def _parts(self, device: torch.device) -> Iterator[Rows]:
         step = rows_at_once(self.rows["codes"])
         for start in range(0, len(self.rows["codes"]), step):
-            part = (self.rows[name][start : start + step].to(device) for name in ("codes", "eligible", "forced"))
-            logits.append(module(*part, self.k, hard_topk).cpu().double())
-        return {"loss": calibrated_loss(self.rows["outputs"].double(), torch.cat(logits))}
+            yield {name: value[start : start + step].to(device) for name, value in self.rows.items()}
+
+
+def _loss_of_answers(module: Any, rows: Rows) -> Tensor:
+    """The cross-entropy of what the black box says about random choices, and the predictor."""
+    pairs = zip(rows["choices"].unbind(1), rows["answers"].unbind(1), strict=True)
+    losses = [cross_entropy(answers, module.predictor(rows["codes"], mask.float())) for mask, answers in pairs]
+    return torch.stack(losses).mean()
 
 
 def cross_entropy(outputs: Tensor, logits: Tensor) -> Tensor:
@@ -121,19 +151,23 @@ def rows_at_once(codes: Tensor) -> int:
     return max(1, min(_ROWS, _NUMBERS // max(1, codes[0].numel())))
 
 
-def scores(module: Explainer, codes: Tensor) -> Tensor:
+def scores(module: Explainer, codes: Tensor, classes: Tensor | None) -> Tensor:
     """The logits (n, items) of all rows, on the CPU."""
     module.eval()
+    found, step = [], rows_at_once(codes)
     with torch.no_grad():
-        parts = codes.split(rows_at_once(codes))
-        return torch.cat([module.selector(part.to(module.device)).float().cpu() for part in parts])
+        for start in range(0, len(codes), step):
+            told = None if classes is None else classes[start : start + step].to(module.device)
+            found.append(module.scores(codes[start : start + step].to(module.device), told).float().cpu())
+    return torch.cat(found)
 
 
-def check_selector(module: Explainer, codes: Tensor, present: Tensor) -> None:
+def check_selector(module: Explainer, codes: Tensor, present: Tensor, by_class: bool) -> None:
     """Refuse a selector whose outputs do not fit the items."""
     module.eval()
+    classes = torch.zeros(len(codes[:2]), dtype=torch.int64) if by_class else None
     with torch.no_grad():
-        logits = _called("selector", lambda: module.selector(codes[:2]), codes)
+        logits = _called("selector", lambda: module.scores(codes[:2], classes), codes)
         _must_have_shape("selector", logits, present[:2].shape, "a logit for each item")
 
 

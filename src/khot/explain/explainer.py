@@ -1,9 +1,7 @@
 """Explain a black box: which k items of a row tell what it says about the row?"""
 
 import copy
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.errors import DivergedError, InvalidValueError
+from khot.errors import InvalidValueError
 from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
+from khot.explain._by_class import for_the_class, warn_of_new_classes
 from khot.explain._choices import answers_to, masked, random_choices
+from khot.explain._fitting import about, new_networks, settings, train
 from khot.explain._inputs import (
     answers_folder,
     check_networks,
@@ -29,7 +29,7 @@ from khot.explain._inputs import (
     network,
 )
 from khot.explain._limits import for_all_rows, limits
-from khot.explain._warnings import warn_of_nothing_learnt, warn_of_nothing_to_choose
+from khot.explain._warnings import warn_of_nothing_to_choose
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
@@ -37,11 +37,10 @@ from khot.explain.samplers import Sampler
 from khot.explain.samplers import find as find_sampler
 from khot.sampling import Relaxation
 from khot.topk import hard_topk, successive_softmax
-from khot.training import RMSprop, Run, Settings, fit
+from khot.training import RMSprop
 
 MOST_CHOICES = 100
-TEMPERATURES = (0.1, 0.5, 1.0, 2.0, 5.0)
-_LEAST_STEPS = 50  # of a training, before its loss is looked at
+CHOICES_FOR_CLASS = 3
 
 
 class SubsetExplainer:
@@ -65,9 +64,15 @@ class SubsetExplainer:
         Relaxed subset sampling, the k independent samples of L2X, or ``f(logits, k, temperature, generator)``.
     relaxation : callable
         ``f(keys, k, temperature)``, for the sampler "subset".
-    random_choices : int
+    for_class : bool
+        By default those items are chosen that tell most about the output, and the selector has to find out itself
+        what that is. Else those that speak for the class that the black box names, as other methods choose them: there
+        is a selector for each class, and the predictor learns from random choices alone, so that it cannot learn the
+        class from where the selector chooses. `explain` then needs the black box.
+    random_choices : int, optional
         So many random choices of k items of each row the black box is asked about too, and the predictor learns its
-        answers: it learns more from as many rows, and answers more as the black box does.
+        answers: it learns more from as many rows, and answers more as the black box does. By default none, and 3 with
+        `for_class`, which needs some.
     temperature : "search" or float
         By default the one of 0.1, 0.5, 1, 2 and 5 with the least loss on held-out rows after a short training each.
     epochs, batch_size, learning_rate, optimizer, averaging, patience
@@ -106,6 +111,8 @@ class SubsetExplainer:
         What the trainings took, those of the search and those before a resume included.
     classes_ : int
         Outputs of the black box.
+    seen_ : list of int
+        Classes that it named for rows of `fit`.
     masker_ : Masker
         That of the rows of `fit`, a copy of `masker`.
     module_ : nn.Module
@@ -139,7 +146,8 @@ class SubsetExplainer:
         predictor: nn.Module | None = None,
         sampler: str | Sampler = "subset",
         relaxation: Relaxation = successive_softmax,
-        random_choices: int = 0,
+        for_class: bool = False,
+        random_choices: int | None = None,
         temperature: str | float = "search",
         epochs: int = 20,
         search_epochs: int = 2,
@@ -162,7 +170,11 @@ class SubsetExplainer:
         self.selector, self.predictor = network("selector", selector), network("predictor", predictor)
         self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
         find_sampler(sampler, self.relaxation)
-        self.random_choices = _checks.whole_number("random_choices", random_choices, least=0, most=MOST_CHOICES)
+        self.for_class = _checks.flag("for_class", for_class)
+        if random_choices is None:
+            random_choices = CHOICES_FOR_CLASS if for_class else 0
+        least = 1 if for_class else 0
+        self.random_choices = _checks.whole_number("random_choices", random_choices, least=least, most=MOST_CHOICES)
         searched = isinstance(temperature, str) and temperature == "search"
         self.temperature = temperature if searched else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
@@ -182,7 +194,7 @@ class SubsetExplainer:
         check_resume(self)
         find_device(device)
         for passes in (epochs, search_epochs):
-            self._settings(1.0, passes, batch_size)
+            settings(self, 1.0, passes, batch_size)
 
     def __repr__(self) -> str:
         fitted = f", fitted at temperature {self.temperature_:g}" if hasattr(self, "module_") else ""
@@ -226,14 +238,14 @@ class SubsetExplainer:
             raise InvalidValueError(f"X must have at least two rows, but got {len(X)}: add some")
         with fitting(self) as folder:
             check_networks(self.masker, {"selector": self.selector, "predictor": self.predictor})
-            check_unused(folder, self.resume, self._about)
+            check_unused(folder, self.resume, about(self))
             self.masker_ = copy.deepcopy(self.masker)
             self.masker_.fit(X)
             items = encoded(self.masker_, X)
             self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
             rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
             warn_of_nothing_to_choose(rows["eligible"], rows["forced"], self.k)
-            _training.check_selector(self._module(classes=2), items.codes, items.present)
+            _training.check_selector(new_networks(self, classes=2), items.codes, items.present, self.for_class)
             kept = None if self.folder is None else folder
 
             def check(classes: int) -> None:
@@ -242,19 +254,22 @@ class SubsetExplainer:
                         f"class_names must name the {classes} classes of the black box, but got {self.class_names}: "
                         "pass as many"
                     )
-                _training.check_predictor(self._module(classes), items.codes, items.present, classes)
+                _training.check_predictor(new_networks(self, classes), items.codes, items.present, classes)
 
             answers = outputs(
                 predict_proba, X, self.model_batch_size, folder=answers_folder(kept, items.codes, X), check=check
             )
             rows["outputs"], self.classes_ = torch.from_numpy(answers), answers.shape[1]
+            self.seen_ = sorted(set(answers.argmax(1).tolist()))
+            if self.for_class:
+                rows |= for_the_class(rows["outputs"])
             if self.random_choices:
                 choices = random_choices(rows, self.k, self.random_choices, self.random_state)
                 asked = predict_proba, self.masker_, X, choices, self.model_batch_size, self.classes_, kept
                 rows |= {"choices": choices, "answers": answers_to(*asked)}
-            self.module_, run = self._train(rows, folder)
-            self.history_, self.predict_proba_ = run.history, predict_proba
-            self.seconds_ += sum(record["seconds"] for record in run.history)
+            trained = train(self, rows, folder)
+            self.module_, self.history_, self.predict_proba_ = trained.module, trained.history, predict_proba
+            self.temperature_, self.search_, self.seconds_ = trained.temperature, trained.search, trained.seconds
         return self
 
     def explain(
@@ -288,23 +303,22 @@ class SubsetExplainer:
         self._check_fitted()
         if count(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
-        about: dict[str, Any] = {"class_names": self.class_names, "row_names": named_rows(row_names, count(X))}
+        names: dict[str, Any] = {"class_names": self.class_names, "row_names": named_rows(row_names, count(X))}
         items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
         forced = self.limits_["forced"] if forced is None else forced
-        logits = _training.scores(self.module_, items.codes)
         flags = limits(items, eligible, forced, self.k)
-        about["eligible"] = (flags["eligible"] & ~flags["forced"]).numpy()
+        free = (flags["eligible"] & ~flags["forced"]).numpy()
+        black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
+        whole = None if black_box is None else outputs(black_box, X, self.model_batch_size, self.classes_)
+        logits = _training.scores(self.module_, items.codes, self._classes(whole))
         chosen = _training.chosen(logits, **flags, k=self.k, choose=hard_topk).bool().numpy()
         scores = logits.masked_fill(~items.present, -torch.inf).numpy()
-        black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         if black_box is None:
-            return Explanation(self.masker_, X, chosen, scores, **about)
-        whole, part = (
-            outputs(black_box, rows, self.model_batch_size, self.classes_, what=what)
-            for what, rows in (("rows", X), ("masked rows", masked(self.masker_, X, chosen)))
-        )
-        return Explanation(self.masker_, X, chosen, scores, whole, part, **about)
+            return Explanation(self.masker_, X, chosen, scores, **names, eligible=free)
+        alone = masked(self.masker_, X, chosen)
+        part = outputs(black_box, alone, self.model_batch_size, self.classes_, what="masked rows")
+        return Explanation(self.masker_, X, chosen, scores, whole, part, **names, eligible=free)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.
@@ -356,83 +370,19 @@ class SubsetExplainer:
         given = {"selector": network("selector", selector), "predictor": network("predictor", predictor)}
         return _storage.read(Path(path), cls, masker, **given)
 
+    def _classes(self, outputs: np.ndarray | None) -> Tensor | None:
+        """The classes that the black box names (n,), if the selector is told them."""
+        if not self.for_class:
+            return None
+        if outputs is None:
+            raise InvalidValueError(
+                "items that speak for the class that the black box names cannot be chosen without it: "
+                "pass predict_proba to SubsetExplainer.explain"
+            )
+        classes = torch.from_numpy(outputs.argmax(1))
+        warn_of_new_classes(classes, self.seen_)
+        return classes
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "module_"):
             raise InvalidValueError("the explainer is not fitted: call fit(predict_proba, X) first")
-
-    def _train(self, rows: dict[str, Tensor], folder: Path) -> tuple[_training.Explainer, Run]:
-        order = np.random.RandomState(self.random_state).permutation(len(rows["codes"]))
-        first = max(1, int(self.validation_share * len(order)))
-        held_out, kept = (
-            {name: value[part] for name, value in rows.items()} for part in (order[:first], order[first:])
-        )
-        self.search_, self.seconds_ = {}, 0.0
-        if self.temperature == "search":
-            for value in TEMPERATURES:
-                self.search_[value] = self._try(kept, held_out, value, folder / f"search-{value:g}")
-            self.temperature_ = min(self.search_, key=lambda value: self.search_[value])
-        else:
-            self.temperature_ = float(self.temperature)
-        module = self._module(self.classes_)
-        run = self._fit(module, kept, held_out, self.temperature_, self.epochs, folder / "training")
-        warn_of_nothing_learnt(kept["outputs"], held_out["outputs"], run.best["validation"]["loss"])
-        return module, run
-
-    def _try(self, kept: dict, held_out: dict, temperature: float, folder: Path) -> float:
-        """The loss on held-out rows after a short training, infinity if it diverges."""
-        epochs = max(self.search_epochs, self._least_epochs(kept))
-        try:
-            run = self._fit(self._module(self.classes_), kept, held_out, temperature, epochs, folder)
-        except DivergedError:
-            return math.inf
-        self.seconds_ += sum(record["seconds"] for record in run.history)
-        loss = run.best["validation"]["loss"]
-        return math.inf if loss is None else loss
-
-    def _fit(self, module: nn.Module, kept: dict, held_out: dict, temperature: float, epochs: int, folder: Path) -> Run:
-        settings = self._settings(temperature, epochs, min(self.batch_size, len(kept["codes"])))
-        if settings.patience is not None:
-            settings = replace(settings, patience=max(settings.patience, self._least_epochs(kept)))
-        loss = _training.ExplainLoss(self.k, find_sampler(self.sampler, self.relaxation))
-        validate = _training.Validation(held_out, self.k)
-        options: dict[str, Any] = {
-            "folder": folder,
-            "resume": self.resume,
-            "about": self._about,
-            "accelerator": self.device,
-        }
-        if self.verbose:
-            print(f"temperature {temperature:g}:")
-        return fit(module, loss, kept, settings, validate=validate, verbose=bool(self.verbose), **options)
-
-    def _least_epochs(self, kept: dict) -> int:
-        """How many it takes for a loss to tell something: of few rows, an epoch has few steps."""
-        rows = len(kept["codes"])
-        return math.ceil(_LEAST_STEPS / (rows // min(self.batch_size, rows)))
-
-    @property
-    def _about(self) -> dict[str, Any]:
-        """What tells trainings apart, beside the networks and the data."""
-        names = ("masker", "k", "random_choices", "random_state")
-        return {name: getattr(self, name) for name in names}
-
-    def _settings(self, temperature: float, epochs: int, batch_size: int) -> Settings:
-        return Settings(
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=self.learning_rate,
-            optimizer=self.optimizer,
-            temperature=temperature,
-            averaging=self.averaging,
-            monitor="loss",
-            patience=self.patience,
-            seed=self.random_state,
-        )
-
-    def _module(self, classes: int) -> _training.Explainer:
-        """New networks, or copies of yours."""
-        with torch.random.fork_rng([]):
-            torch.manual_seed(self.random_state)
-            selector = self.masker_.selector() if self.selector is None else copy.deepcopy(self.selector)
-            predictor = self.masker_.predictor(classes) if self.predictor is None else copy.deepcopy(self.predictor)
-            return _training.Explainer(selector, predictor)

@@ -1,0 +1,59 @@
+"""Items that speak for a class: the selector is told the class that the black box names.
+
+A selector that knows the class could tell it to the predictor by *which* items it chooses, whatever they are. So the
+predictor learns from random choices alone, and is left as it is where the selector learns from it.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class SelectorByClass(nn.Module):
+    """Codes (b, ...) and classes (b,) to logits (b, items), by a selector of each class."""
+
+    def __init__(self, selectors: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(selectors)
+
+    def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
+        groups = [(classes == label).nonzero().squeeze(1) for label in range(len(self.each))]
+        pairs = zip(self.each, groups, strict=True)
+        logits = torch.cat([selector(codes[rows]) for selector, rows in pairs if len(rows)])
+        return logits[torch.cat(groups).argsort()]
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """A module that stays as it is: in evaluation mode, and without gradients in its parameters."""
+    learning, training = [p for p in module.parameters() if p.requires_grad], module.training
+    module.eval()
+    for parameter in learning:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        module.train(training)
+        for parameter in learning:
+            parameter.requires_grad_(True)
+
+
+def for_the_class(outputs: Tensor) -> dict[str, Tensor]:
+    """The class that the black box names for each row (n,), and that class as what is to be said of it (n, classes)."""
+    classes = outputs.argmax(1)
+    return {"classes": classes, "outputs": functional.one_hot(classes, outputs.shape[1]).to(outputs.dtype)}
+
+
+def warn_of_new_classes(classes: Tensor, seen: Sequence[int]) -> None:
+    """Of classes (n,) that were named for no row of the training, no selector has learnt anything."""
+    new = sorted(set(classes.tolist()) - set(seen))
+    if new:
+        warnings.warn(
+            f"the black box names class {', '.join(map(str, new))}, which it named for no row of fit, so that what is "
+            "chosen for it means nothing: fit with rows of this class",
+            stacklevel=3,
+        )
