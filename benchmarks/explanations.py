@@ -79,25 +79,6 @@ def partition_shap(given: explain.Problem) -> Scores:
     return scores
 
 
-def permutation_shap(given: explain.Problem) -> Scores:
-    import shap
-
-    def scores(tokens: np.ndarray, label: int) -> np.ndarray:
-        present = np.flatnonzero(tokens != PADDING)
-
-        def predict(masks: np.ndarray) -> np.ndarray:
-            rows = np.full((len(masks), len(tokens)), PADDING)
-            rows[:, present] = np.where(masks > 0, tokens[present], PADDING)
-            return given.predict_proba(rows)[:, label]
-
-        explainer = shap.explainers.Permutation(predict, np.zeros((1, len(present))), seed=0)
-        evaluations = 10 * (2 * len(present) + 1)
-        found = explainer(np.ones((1, len(present))), max_evals=evaluations, silent=True)
-        return at_words(tokens, found.values[0])
-
-    return scores
-
-
 def integrated_gradients(given: explain.Problem) -> Scores:
     from captum.attr import LayerIntegratedGradients
 
@@ -113,7 +94,6 @@ def integrated_gradients(given: explain.Problem) -> Scores:
 PEERS = {
     "LIME": ("lime", lime),
     "SHAP (partition)": ("shap", partition_shap),
-    "SHAP (permutation)": ("shap", permutation_shap),
     "integrated gradients": ("captum", integrated_gradients),
 }
 

@@ -39,7 +39,8 @@ def outputs(
     from tqdm import tqdm
 
     rows = len(X)
-    starts = tqdm(range(0, rows, batch_size), desc="black box", unit="batch", disable=not sys.stderr.isatty())
+    quick = rows <= batch_size or not sys.stderr.isatty()
+    starts = tqdm(range(0, rows, batch_size), desc="black box", unit="batch", disable=quick)
     found: list[NDArray[np.float32]] = []
     for start in starts:
         stop = min(start + batch_size, rows)
