@@ -51,10 +51,10 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, gaps: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        before, here, after = weight.unbind(2)
-        out = torch.addmm(bias, x, here.T)
-        out[1:].addmm_(x[:-1], before.T)
-        out[:-1].addmm_(x[1:], after.T)
+        before, here, after = weight.permute(2, 1, 0).contiguous()  # else each product copies its part
+        out = torch.addmm(bias, x, here)
+        out[1:].addmm_(x[:-1], before)
+        out[:-1].addmm_(x[1:], after)
         out.relu_().index_fill_(0, gaps, 0.0)
         ctx.save_for_backward(x, weight, out)
         return out
@@ -62,7 +62,7 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         x, weight, out = ctx.saved_tensors
-        before, here, after = weight.unbind(2)
+        before, here, after = weight.permute(2, 0, 1).contiguous()
         grad = grad * (out > 0)
         grad_x = grad @ here
         grad_x[:-1].addmm_(grad[1:], before)

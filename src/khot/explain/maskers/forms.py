@@ -11,6 +11,8 @@ from khot.errors import InvalidTypeError, InvalidValueError, one_line
 
 def data_frame(X: Any) -> Any:  # noqa: N803
     """The narwhals frame of a data frame of any package; None for all else."""
+    if isinstance(X, np.ndarray):  # the most common, and there is no need to ask for long
+        return None
     import narwhals
     from narwhals.exceptions import DuplicateError
 
