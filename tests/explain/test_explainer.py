@@ -114,10 +114,10 @@ def test_the_black_box_is_called_a_bounded_number_of_times():
     assert calls[3:] == [10, 10]
 
 
-@pytest.mark.parametrize("rows", [60, 300])
-def test_of_few_rows_the_search_and_patience_last_for_some_steps(rows):
+@pytest.mark.parametrize(("rows", "epochs"), [(60, 50), (300, 25)])
+def test_of_few_rows_the_search_patience_and_training_last_for_50_steps(rows, epochs):
     explainer = SubsetExplainer(1, random_state=0).fit(from_last_column, X[:rows])
-    assert len(explainer.history_) == 20
+    assert len(explainer.history_) == epochs  # more than the 20 that are the most by default
     assert fidelity.post_hoc_accuracy(explainer.explain(X)).value > 0.95
 
 
@@ -138,6 +138,7 @@ def test_the_temperature_is_searched_on_held_out_rows():
     explainer = quick(temperature="search", epochs=1, search_epochs=1).fit(from_last_column, X[:200])
     assert list(explainer.search_) == [0.1, 0.5, 1.0, 2.0, 5.0]
     assert explainer.temperature_ == min(explainer.search_, key=explainer.search_.get)
+    assert len(explainer.history_) == 17  # of three steps, as long as each training of the search, which has 50 steps
 
 
 def test_the_seed_fixes_the_result(tmp_path):

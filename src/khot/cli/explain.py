@@ -79,7 +79,7 @@ def fit(
     temperature
         Temperature of the relaxation; by default the best of five after a short training with each.
     epochs
-        Most passes over the data.
+        Most passes over the data; of few rows as many as the search for the temperature takes, if that is more.
     batch_size
         Rows of a training step.
     learning_rate

@@ -37,16 +37,17 @@ def train(model: Any, rows: Rows, folder: Path) -> Trained:
     order = np.random.RandomState(model.random_state).permutation(len(rows["codes"]))
     first = max(1, int(model.validation_share * len(order)))
     held_out, kept = ({name: value[part] for name, value in rows.items()} for part in (order[:first], order[first:]))
-    search, seconds = {}, 0.0
+    search, seconds, epochs = {}, 0.0, model.epochs
     if model.temperature == "search":
+        short = max(model.search_epochs, _least_epochs(model, kept))
         for value in TEMPERATURES:
-            search[value], took = _try(model, kept, held_out, value, folder / f"search-{value:g}")
+            search[value], took = _try(model, kept, held_out, value, short, folder / f"search-{value:g}")
             seconds += took
-        temperature = min(search, key=lambda value: search[value])
+        temperature, epochs = min(search, key=lambda value: search[value]), max(epochs, short)
     else:
         temperature = float(model.temperature)
     module = new_networks(model, model.classes_)
-    run = _fit(model, module, kept, held_out, temperature, model.epochs, folder / "training")
+    run = _fit(model, module, kept, held_out, temperature, epochs, folder / "training")
     best = run.best["validation"]
     if model.for_class:
         warn_of_nothing_learnt(kept["answers"].flatten(0, 1), held_out["answers"].flatten(0, 1), best["answers"])
@@ -89,9 +90,8 @@ def about(model: Any) -> dict[str, Any]:
     return {name: getattr(model, name) for name in names}
 
 
-def _try(model: Any, kept: Rows, held_out: Rows, temperature: float, folder: Path) -> tuple[float, float]:
+def _try(model: Any, kept: Rows, held_out: Rows, temperature: float, epochs: int, folder: Path) -> tuple[float, float]:
     """The loss on held-out rows after a short training, infinity if it diverges, and the seconds it took."""
-    epochs = max(model.search_epochs, _least_epochs(model, kept))
     try:
         run = _fit(model, new_networks(model, model.classes_), kept, held_out, temperature, epochs, folder)
     except DivergedError:

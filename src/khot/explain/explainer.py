@@ -78,7 +78,8 @@ class SubsetExplainer:
     epochs, batch_size, learning_rate, optimizer, averaging, patience
         As in `khot.training.Settings`; the optimizer is RMSprop by default. Patience lasts for 50 steps at least.
     search_epochs : int
-        Epochs for each temperature of the search; of few rows as many as make 50 steps.
+        Epochs for each temperature of the search; of few rows as many as make 50 steps. The training afterwards is at
+        least as long.
     validation_share : float
         Share of the rows that are held out; the weights of the epoch with the least loss on them are kept. That is the
         loss of the top k items, with the logits of the predictor scaled as fits best.
