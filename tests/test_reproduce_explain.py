@@ -62,6 +62,15 @@ def test_a_row_of_the_table_and_the_page(task: str, tmp_path: Path):
     assert f"{ours.post_hoc_accuracy:.2f}" in explain.table(rows)
 
 
+def test_words_that_speak_for_the_class(tmp_path: Path):
+    row = explain.run("imdb-word", "subset-for-class", "full", (0,), tmp_path / "runs")
+    assert row.post_hoc_accuracy > 95
+    assert row.paper_accuracy is None
+    assert row.stability is None
+    assert row.settings["random_choices"] == 3  # what it was trained with, though the task names none
+    assert explain.write(row, tmp_path) == [tmp_path / "explain-imdb-word-subset-for-class.json"]
+
+
 def json_equal(rows: list[explain.Result]) -> list[explain.Result]:
     """The rows as they are after JSON."""
     return [explain.Result(**json.loads(json.dumps(vars(row) | {"shown": []})) | {"shown": row.shown}) for row in rows]

@@ -21,9 +21,11 @@ class SelectorByClass(nn.Module):
         self.each = nn.ModuleList(selectors)
 
     def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
-        groups = [(classes == label).nonzero().squeeze(1) for label in range(len(self.each))]
-        pairs = zip(self.each, groups, strict=True)
-        logits = torch.cat([selector(codes[rows]) for selector, rows in pairs if len(rows)])
+        labels = classes.unique().tolist()
+        if len(labels) == 1:  # as of a single row
+            return self.each[labels[0]](codes)
+        groups = [(classes == label).nonzero().squeeze(1) for label in labels]
+        logits = torch.cat([self.each[label](codes[rows]) for label, rows in zip(labels, groups, strict=True)])
         return logits[torch.cat(groups).argsort()]
 
 

@@ -153,7 +153,8 @@ def rows_at_once(codes: Tensor) -> int:
 
 def scores(module: Explainer, codes: Tensor, classes: Tensor | None) -> Tensor:
     """The logits (n, items) of all rows, on the CPU."""
-    module.eval()
+    if module.training:
+        module.eval()
     found, step = [], rows_at_once(codes)
     with torch.no_grad():
         for start in range(0, len(codes), step):
