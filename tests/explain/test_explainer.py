@@ -108,10 +108,25 @@ def test_the_black_box_is_called_a_bounded_number_of_times():
         calls.append(len(rows))
         return from_last_column(rows)
 
-    explainer = quick(epochs=2, model_batch_size=256).fit(counted, X)
+    explainer = quick(epochs=2, model_batch_size=256, random_choices=0).fit(counted, X)
     assert calls == [256, 256, 88]
     explainer.explain(X[:10])
     assert calls[3:] == [10, 10]
+    calls.clear()
+    assert quick(epochs=1, model_batch_size=256).fit(counted, X).random_choices_ == 3  # of few rows
+    assert calls == [256, 256, 88] * 4
+    calls.clear()
+    assert quick(epochs=1, model_batch_size=1000).fit(counted, np.tile(X, (4, 1))[:2000]).random_choices_ == 0
+    assert calls == [1000, 1000]
+
+
+def test_few_rows_are_explained_better_than_at_random():
+    """Of 30 columns two decide; without the answers to random choices 150 rows are learnt by heart."""
+    rows = np.random.RandomState(1).randn(1150, 30)
+    model = lambda given: from_last_column(np.tile(np.asarray(given)[:, :2].sum(1, keepdims=True), 5))  # noqa: E731
+    explainer = SubsetExplainer(2, temperature=0.5).fit(model, rows[:150])
+    explanation = explainer.explain(rows[150:])
+    assert fidelity.post_hoc_accuracy(explanation).value > 0.9 > fidelity.random_accuracy(explanation, model).value
 
 
 @pytest.mark.parametrize(("rows", "epochs"), [(60, 50), (300, 25)])
@@ -127,11 +142,14 @@ def test_a_predictor_that_has_learnt_nothing():
         return np.stack([1 - p, p], 1)
 
     with pytest.warns(UserWarning, match="the predictor hardly knows .* is 0.6.*, more epochs, or a larger k"):
-        quick(k=1, epochs=2).fit(from_two_signs, X)
+        quick(k=1, epochs=2, random_choices=0).fit(from_two_signs, X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(k=1).fit(from_last_column, X)
-        quick(k=1, epochs=1).fit(lambda rows: np.full((len(rows), 2), 0.5), X)  # there is nothing to learn
+        for certain in (0.5, 1.0):  # there is nothing to learn
+            constant = lambda rows, p=certain: np.tile([p, 1 - p], (len(rows), 1))  # noqa: E731
+            for for_class in (False, True):
+                quick(k=1, epochs=1, for_class=for_class).fit(constant, X)
 
 
 def test_the_temperature_is_searched_on_held_out_rows():
@@ -229,22 +247,23 @@ def test_answers_are_kept_for_a_resumed_fit(tmp_path):
         return from_last_column(rows)
 
     with pytest.raises(BlackBoxError):
-        quick(epochs=1, folder=tmp_path).fit(counted, X)
+        quick(epochs=1, random_choices=0, folder=tmp_path).fit(counted, X)
     with pytest.raises(KhotError, match="holds a run already"):
-        quick(epochs=1, folder=tmp_path).fit(counted, X)
-    resumed = quick(epochs=1, folder=tmp_path, resume=True).fit(counted, X)
+        quick(epochs=1, random_choices=0, folder=tmp_path).fit(counted, X)
+    resumed = quick(epochs=1, random_choices=0, folder=tmp_path, resume=True).fit(counted, X)
     assert calls == [256, 256, 88, 8, 88]  # the first few again, to see whether it is the same black box
     np.testing.assert_array_equal(
-        resumed.explain(X[:5]).scores, quick(epochs=1).fit(from_last_column, X).explain(X[:5]).scores
+        resumed.explain(X[:5]).scores,
+        quick(epochs=1, random_choices=0).fit(from_last_column, X).explain(X[:5]).scores,
     )
     with pytest.raises(KhotError, match="other settings"):
-        quick(epochs=1, folder=tmp_path, resume=True).fit(from_last_column, -X)
+        quick(epochs=1, random_choices=0, folder=tmp_path, resume=True).fit(from_last_column, -X)
     with pytest.raises(KhotError, match="holds the answers of another black box"):
-        quick(epochs=1, folder=tmp_path, resume=True).fit(lambda rows: from_last_column(-rows), X)
+        quick(epochs=1, random_choices=0, folder=tmp_path, resume=True).fit(lambda rows: from_last_column(-rows), X)
     for path in tmp_path.glob("answers-*/256-512.npy"):
         path.write_bytes(path.read_bytes()[:200])
     calls.clear()
-    quick(epochs=1, folder=tmp_path, resume=True).fit(
+    quick(epochs=1, random_choices=0, folder=tmp_path, resume=True).fit(
         lambda rows: (calls.append(len(rows)), from_last_column(rows))[1], X
     )
     assert calls == [8, 256]  # what was damaged is asked again
@@ -260,7 +279,7 @@ def test_answers_are_kept_to_the_bit(tmp_path):
 
 def test_answers_about_other_texts_are_not_taken(tmp_path):
     """Their codes are the same: numbers of words in the order of their frequency."""
-    options = {"masker": Words(length=3), "epochs": 1, "folder": tmp_path}
+    options = {"masker": Words(length=3), "epochs": 1, "random_choices": 0, "folder": tmp_path}
     asked = []
     for word, resume in (("good", False), ("poor", True)):
         texts = [f"{word}{i} film" for i in range(60)]

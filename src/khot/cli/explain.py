@@ -75,7 +75,8 @@ def fit(
         Choose the items that speak for the class that the model names, not those that tell most about what it says.
     random_choices
         Ask the model also about so many random choices of k items of each row, and learn from its answers: more from as
-        many rows, but the model is asked about so many times as many. By default 3 with --for-class, else none.
+        many rows, but the model is asked about so many times as many. By default 3 for fewer than 2,000 rows and with
+        --for-class, else none.
     temperature
         Temperature of the relaxation; by default the best of five after a short training with each.
     epochs
@@ -168,7 +169,7 @@ def apply(
         File for a table of the chosen items. Without any of the three, they are printed.
     """
     from khot.explain import SubsetExplainer
-    from khot.explain.fidelity import post_hoc_accuracy
+    from khot.explain.fidelity import post_hoc_accuracy, random_accuracy
     from khot.tables import read_texts, write_csv
 
     check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
@@ -178,7 +179,8 @@ def apply(
     names = None if id is None else read_texts(rows, id)
     ignored = {*about["ignore"], *ignore, *filter(None, [id])} - {*columns}
     data, _ = _read(rows, text, ignored, header, columns)
-    explanation = fitted.explain(data, _find(model or _known(about["model"], explainer)), row_names=names)
+    predict_proba = _find(model or _known(about["model"], explainer))
+    explanation = fitted.explain(data, predict_proba, row_names=names)
     if html is not None:
         explanation.to_html(html, title=f"Explanations of {rows.name}")
     if json is not None:
@@ -192,7 +194,9 @@ def apply(
         print(explanation)
     share = post_hoc_accuracy(explanation)
     told = f"the model says the same about the chosen items alone in {100 * share.value:.1f}% of the rows"
-    print(f"{told} (95% interval {100 * share.low:.1f} to {100 * share.high:.1f})", file=sys.stderr)
+    random = 100 * random_accuracy(explanation, predict_proba).value
+    interval = f"95% interval {100 * share.low:.1f} to {100 * share.high:.1f}"
+    print(f"{told} ({interval}), about as many at random in {random:.1f}%", file=sys.stderr)
 
 
 def _check_kind(text: str | None, items: str, length: int | None, sentences: int | None) -> None:

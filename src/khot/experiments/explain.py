@@ -189,7 +189,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         stability=round(100 * fidelity.stability(explanations), 2) if seeds[1:] else None,
         leakage={name: round(100 * share, 2) for name, share in asdict(leaked).items()},
         fewer_than_k=_fewer(explanations[0].scores, eligible, method, plan.k),
-        settings=asdict(plan) | {"random_choices": first.random_choices},
+        settings=asdict(plan) | {"random_choices": first.random_choices_},
         **asdict(spent(*places)),
         history=first.history_,
         shown=_shown(explanations[0], given.known, test),

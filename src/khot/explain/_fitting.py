@@ -86,8 +86,8 @@ def settings(model: Any, temperature: float, epochs: int, batch_size: int) -> Se
 
 def about(model: Any) -> dict[str, Any]:
     """What tells trainings apart, beside the networks and the data."""
-    names = ("masker", "k", "for_class", "random_choices", "random_state")
-    return {name: getattr(model, name) for name in names}
+    names = ("masker", "k", "for_class", "random_state")
+    return {name: getattr(model, name) for name in names} | {"random_choices": model.random_choices_}
 
 
 def _try(model: Any, kept: Rows, held_out: Rows, temperature: float, epochs: int, folder: Path) -> tuple[float, float]:

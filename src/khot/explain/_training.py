@@ -172,6 +172,15 @@ def check_selector(module: Explainer, codes: Tensor, present: Tensor, by_class: 
         _must_have_shape("selector", logits, present[:2].shape, "a logit for each item")
 
 
+def check_scores(logits: Tensor, present: Tensor) -> None:
+    """Refuse logits (n, items) of a selector that leave out items that are present."""
+    if bool((present & (logits == -torch.inf)).any()):
+        raise InvalidValueError(
+            "selector must return finite logits, but got -inf for an item that is present: "
+            "pass eligible to SubsetExplainer.explain for items that must not be chosen"
+        )
+
+
 def check_predictor(module: Explainer, codes: Tensor, present: Tensor, classes: int) -> None:
     """Refuse a predictor whose outputs do not fit the classes."""
     module.eval()

@@ -39,8 +39,9 @@ from khot.sampling import Relaxation
 from khot.topk import hard_topk, successive_softmax
 from khot.training import RMSprop
 
-MOST_CHOICES = 100
-CHOICES_FOR_CLASS = 3
+MOST_CHOICES, CHOICES = 100, 3
+FEW_ROWS = 2000  # of which selector and predictor alone are learnt by heart
+MOST_ITEMS = 10**6
 
 
 class SubsetExplainer:
@@ -71,8 +72,8 @@ class SubsetExplainer:
         class from where the selector chooses. `explain` then needs the black box.
     random_choices : int, optional
         So many random choices of k items of each row the black box is asked about too, and the predictor learns its
-        answers: it learns more from as many rows, and answers more as the black box does. By default none, and 3 with
-        `for_class`, which needs some.
+        answers: it learns more from as many rows, and answers more as the black box does. By default 3 for fewer than
+        2,000 rows, which makes explanations of few rows much better, and with `for_class`, which needs some; else none.
     temperature : "search" or float
         By default the one of 0.1, 0.5, 1, 2 and 5 with the least loss on held-out rows after a short training each.
     epochs, batch_size, learning_rate, optimizer, averaging, patience
@@ -114,6 +115,8 @@ class SubsetExplainer:
         Outputs of the black box.
     seen_ : list of int
         Classes that it named for rows of `fit`.
+    random_choices_ : int
+        Random choices of each row that it was asked about; not there after `load`.
     masker_ : Masker
         That of the rows of `fit`, a copy of `masker`.
     module_ : nn.Module
@@ -166,16 +169,15 @@ class SubsetExplainer:
         resume: bool = False,
         verbose: bool = False,
     ) -> None:
-        self.k = _checks.whole_number("k", k, least=1)
+        self.k = _checks.whole_number("k", k, least=1, most=MOST_ITEMS)
         self.masker = find_masker(masker)
         self.selector, self.predictor = network("selector", selector), network("predictor", predictor)
         self.sampler, self.relaxation = sampler, _checks.relaxation(relaxation)
         find_sampler(sampler, self.relaxation)
         self.for_class = _checks.flag("for_class", for_class)
-        if random_choices is None:
-            random_choices = CHOICES_FOR_CLASS if for_class else 0
-        least = 1 if for_class else 0
-        self.random_choices = _checks.whole_number("random_choices", random_choices, least=least, most=MOST_CHOICES)
+        self.random_choices = random_choices
+        if random_choices is not None:
+            _checks.whole_number("random_choices", random_choices, least=1 if for_class else 0, most=MOST_CHOICES)
         searched = isinstance(temperature, str) and temperature == "search"
         self.temperature = temperature if searched else _checks.positive("temperature", temperature)
         self.epochs, self.search_epochs, self.batch_size = epochs, search_epochs, batch_size
@@ -215,7 +217,7 @@ class SubsetExplainer:
         ----------
         predict_proba : callable
             Rows to class probabilities (n, classes): of scikit-learn, PyTorch, a remote service. It is called once for
-            every `model_batch_size` rows, and as often for each of the `random_choices`.
+            every `model_batch_size` rows, and as often for each of the `random_choices_`.
         X : array, data frame, tensor, or list of texts
             Rows, as the masker takes them.
         eligible, forced : bool array, shape (items,) or (n, items), optional
@@ -237,6 +239,8 @@ class SubsetExplainer:
         function(predict_proba)
         if count(X) < 2:
             raise InvalidValueError(f"X must have at least two rows, but got {len(X)}: add some")
+        few = self.for_class or count(X) < FEW_ROWS
+        self.random_choices_ = (CHOICES if few else 0) if self.random_choices is None else self.random_choices
         with fitting(self) as folder:
             check_networks(self.masker, {"selector": self.selector, "predictor": self.predictor})
             check_unused(folder, self.resume, about(self))
@@ -264,8 +268,8 @@ class SubsetExplainer:
             self.seen_ = sorted(set(answers.argmax(1).tolist()))
             if self.for_class:
                 rows |= for_the_class(rows["outputs"])
-            if self.random_choices:
-                choices = random_choices(rows, self.k, self.random_choices, self.random_state)
+            if self.random_choices_:
+                choices = random_choices(rows, self.k, self.random_choices_, self.random_state)
                 asked = predict_proba, self.masker_, X, choices, self.model_batch_size, self.classes_, kept
                 rows |= {"choices": choices, "answers": answers_to(*asked)}
             trained = train(self, rows, folder)
@@ -313,6 +317,7 @@ class SubsetExplainer:
         black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         whole = None if black_box is None else outputs(black_box, X, self.model_batch_size, self.classes_)
         logits = _training.scores(self.module_, items.codes, self._classes(whole))
+        _training.check_scores(logits, items.present)
         chosen = _training.chosen(logits, **flags, k=self.k, choose=hard_topk).bool().numpy()
         scores = logits.masked_fill(~items.present, -torch.inf).numpy()
         if black_box is None:
