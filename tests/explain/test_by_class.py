@@ -7,7 +7,7 @@ from torch import nn
 
 from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
 from khot.explain import SubsetExplainer, fidelity
-from khot.explain._by_class import SelectorByClass, frozen
+from khot.explain._by_class import SelectorByClass, evaluating, frozen
 from khot.explain._training import Explainer, ExplainLoss
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 from khot.explain.samplers import find as find_sampler
@@ -155,5 +155,29 @@ def test_bad_options():
         quick(random_choices=0)
     with pytest.raises(InvalidTypeError, match="for_class"):
         quick(for_class="yes")
-    assert quick().random_choices == 3
-    assert quick(for_class=False).random_choices == 0
+    many = np.tile(X, (2, 1))
+    assert quick(epochs=1).fit(from_the_sum, many).random_choices_ == 3
+    assert quick(epochs=1, for_class=False).fit(from_the_sum, many).random_choices_ == 0
+
+
+def test_a_selector_with_batch_normalisation_and_a_rare_class():
+    """A batch with one row of a class has no statistics of its own."""
+
+    def rare(rows):
+        classes = np.where(np.asarray(rows)[:, 0] > 2, 2, np.asarray(rows)[:, 4] > 0)
+        return 0.1 + 0.7 * np.eye(3)[classes]
+
+    selector = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 6))
+    explainer = quick(1, selector=selector, epochs=3).fit(rare, X)
+    assert explainer.seen_ == [0, 1, 2]
+    assert not explainer.module_.selector.training
+    mixed, alone = explainer.explain(X), [explainer.explain(X[i : i + 1]) for i in range(20)]
+    np.testing.assert_allclose(np.concatenate([one.scores for one in alone]), mixed.scores[:20], atol=1e-5)
+
+
+def test_a_part_of_a_module_that_is_in_evaluation_mode_stays_so():
+    module = nn.Sequential(nn.Linear(2, 2), nn.Dropout()).train()
+    module[1].eval()
+    with evaluating(module):
+        assert not module[0].training
+    assert [part.training for part in module.modules()] == [True, True, False]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from khot.errors import InvalidTypeError, InvalidValueError, KhotError, ModelFileError, RunFolderError
+from khot.errors import BlackBoxError, InvalidTypeError, InvalidValueError, KhotError, ModelFileError, RunFolderError
 from khot.explain import Columns, Patches, SubsetExplainer, Tokens, fidelity
 from khot.explain._training import rows_at_once
 from khot.explain.maskers import Items
@@ -29,11 +29,11 @@ def test_answers_about_rows_in_other_units_are_not_taken_for_those_about_these(t
         asked.append(len(rows))
         return from_last_column(rows)
 
-    fitted(counted, folder=tmp_path)
+    fitted(counted, folder=tmp_path, random_choices=0)
     for other in (FEW * 2.54, FEW + 0.7):
         asked.clear()
         with pytest.raises(RunFolderError, match="other settings"):
-            fitted(counted, other, folder=tmp_path, resume=True)
+            fitted(counted, other, folder=tmp_path, resume=True, random_choices=0)
         assert sum(asked) == len(FEW)
 
 
@@ -145,7 +145,7 @@ def test_a_masker_that_encodes_badly(encoded, message):
 @pytest.mark.parametrize("damage", [b"PK", b"nothing", b""])
 def test_damaged_answers_are_asked_for_again(tmp_path, damage):
     first = fitted(folder=tmp_path)
-    (answers,) = tmp_path.glob("answers-*/*.npy")
+    (answers,) = tmp_path.glob("answers-0-*/*.npy")
     answers.write_bytes(damage)
     again = fitted(folder=tmp_path, resume=True)
     np.testing.assert_array_equal(again.explain(FEW).scores, first.explain(FEW).scores)
@@ -226,3 +226,50 @@ def test_patches_of_each_image_are_its_own():
     assert len(np.unique(explanation.chosen, axis=0)) > 10
     others = fidelity.random_accuracy(explanation, lambda x: model.predict_proba(x.reshape(-1, 64)))
     assert fidelity.post_hoc_accuracy(explanation).low > others.high + 0.1
+
+
+def test_rows_networks_and_numbers_that_cannot_be_used():
+    for rows in (np.array(5.0), torch.tensor(5.0)):
+        with pytest.raises(KhotError, match="X must be rows that can be counted"):
+            SubsetExplainer(1).fit(from_last_column, rows)
+    with pytest.raises(InvalidValueError, match="k must be at most 1000000, but got 1000000000000"):
+        SubsetExplainer(10**12)
+    with pytest.raises(InvalidValueError, match=r"selector must have all its parameters, .* is lazy"):
+        SubsetExplainer(1, selector=torch.nn.LazyLinear(5))
+
+
+def test_a_selector_that_leaves_out_items_is_told():
+    class Leaves(torch.nn.Linear):
+        def forward(self, input):
+            return super().forward(input).masked_fill(torch.eye(5, dtype=torch.bool)[0], -torch.inf)
+
+    with pytest.raises(InvalidValueError, match="selector must return finite logits, but got -inf"):
+        fitted(selector=Leaves(5, 5)).explain(FEW)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_answers_as_a_matrix_and_beyond_single_precision():
+    assert fitted(lambda rows: np.asmatrix(from_last_column(rows))).classes_ == 2
+    with pytest.raises(BlackBoxError, match="finite"):
+        fitted(lambda rows: 1e300 * from_last_column(rows))
+
+
+def test_columns_of_dates_and_texts_are_named():
+    numbers = {name: FEW[:, i] for i, name in enumerate("abcd")}
+    for column in (np.arange(60).astype("datetime64[D]"), [str(i) for i in range(60)]):
+        with pytest.raises(InvalidTypeError, match=r"column 'day' is .*: encode it as numbers, or drop it"):
+            fitted(rows=pyarrow.table(numbers | {"day": column}))
+
+
+def test_other_choices_must_fit_the_items_and_the_model():
+    explanation = fitted().explain(FEW)
+    given = from_last_column, explanation.masker, FEW
+    with pytest.raises(InvalidValueError, match="a flag for each of the 5 items, but got 9"):
+        fidelity.post_hoc_accuracy_of(*given, np.ones((60, 9), bool))
+    with pytest.raises(InvalidValueError, match=r"full must be .* \(60, 2\), but got shape \(1, 2\)"):
+        fidelity.post_hoc_accuracy_of(*given, explanation.chosen, full=explanation.full[:1])
+    with pytest.raises(InvalidTypeError, match="predict_proba must be a function"):
+        fidelity.random_accuracy(explanation, None)
+    for k in (np.array(2), np.array([1, 2]), np.full(60, 1.5), np.full(60, -1)):
+        with pytest.raises(InvalidValueError, match="k must be a whole number, or 60 of them"):
+            fidelity.random_items(explanation.free, k)

@@ -6,14 +6,18 @@ from pathlib import Path
 
 
 def check_run(run: Path | None, out: Path) -> None:
-    """Refuse a run in the folder of the model, which would then hold other things, and one in a file."""
+    """Refuse a run in the folder of the model or around it, which would then hold other things, and one in a file."""
     from khot.errors import InvalidValueError
 
     if run is not None and run.is_file():
         raise InvalidValueError(f"--run must be a folder, but {run} is a file: name another")
-    if run is not None and out.resolve() in (run.resolve(), *run.resolve().parents):
+    if run is None:
+        return
+    inner, outer = run.resolve(), out.resolve()
+    if outer in (inner, *inner.parents) or inner in outer.parents:
         raise InvalidValueError(
-            f"--run must be a folder outside of --out, but got {run} and {out}: choose another for --run"
+            f"--run must be a folder outside of --out, and not around it, but got {run} and {out}: "
+            "choose another for --run"
         )
 
 

@@ -23,23 +23,40 @@ class SelectorByClass(nn.Module):
     def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
         labels = classes.unique().tolist()
         if len(labels) == 1:  # as of a single row
-            return self.each[labels[0]](codes)
+            return self._scores(labels[0], codes)
         groups = [(classes == label).nonzero().squeeze(1) for label in labels]
-        logits = torch.cat([self.each[label](codes[rows]) for label, rows in zip(labels, groups, strict=True)])
+        logits = torch.cat([self._scores(label, codes[rows]) for label, rows in zip(labels, groups, strict=True)])
         return logits[torch.cat(groups).argsort()]
+
+    def _scores(self, label: int, codes: Tensor) -> Tensor:
+        if self.training and len(codes) == 1:  # of one row, batch normalisation has no statistics
+            with evaluating(self.each[label]):
+                return self.each[label](codes)
+        return self.each[label](codes)
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """A module in evaluation mode; each of its parts is back in its own afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
     """A module that stays as it is: in evaluation mode, and without gradients in its parameters."""
-    learning, training = [p for p in module.parameters() if p.requires_grad], module.training
-    module.eval()
+    learning = [p for p in module.parameters() if p.requires_grad]
     for parameter in learning:
         parameter.requires_grad_(False)
     try:
-        yield
+        with evaluating(module):
+            yield
     finally:
-        module.train(training)
         for parameter in learning:
             parameter.requires_grad_(True)
 

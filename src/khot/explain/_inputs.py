@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
@@ -37,6 +38,8 @@ def network(name: str, value: Any) -> nn.Module | None:
     """A module or None."""
     if value is not None and not isinstance(value, nn.Module):
         raise InvalidTypeError(f"{name} must be a torch.nn.Module, but got {value!r}: pass one, or None")
+    if value is not None and any(isinstance(each, UninitializedParameter) for each in value.parameters()):
+        raise InvalidValueError(f"{name} must have all its parameters, but {value!r} is lazy: call it with a row first")
     return value
 
 
@@ -55,7 +58,7 @@ def count(X: Any) -> int:  # noqa: N803
     try:
         take(X, slice(0, 1))
         return len(X)
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError, IndexError, NotImplementedError) as error:
         raise InvalidTypeError(
             f"X must be rows that can be counted and cut, but got {type(X).__name__} ({error}): "
             "pass an array, a data frame, a tensor or a list"

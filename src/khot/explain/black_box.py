@@ -101,7 +101,8 @@ def _checked(answer: Any, rows: int, classes: int | None, where: str) -> NDArray
         found = answer.detach().cpu().float().numpy() if hasattr(answer, "detach") else np.ma.asarray(answer)
         if found.dtype.kind not in "fiub":
             raise TypeError(f"got {type(answer).__name__} of {found.dtype}")
-        values = np.ma.filled(found.astype(np.float32), np.nan)
+        with np.errstate(over="ignore"):  # infinity is told below
+            values = np.asarray(np.ma.filled(found.astype(np.float32), np.nan))
     except (TypeError, ValueError, RuntimeError) as error:
         raise BlackBoxError(f"predict_proba must return numbers, but {error} {where}: return an array") from error
     if values.ndim != 2 or len(values) != rows or values.shape[1] < 2 or classes not in (None, values.shape[1]):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain._choices import masked
+from khot.explain._inputs import encoded, function
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
@@ -78,10 +79,20 @@ def post_hoc_accuracy_of(
             f"chosen must be bool of shape ({len(X)}, items), but got {chosen.dtype} of shape {chosen.shape}: "
             "pass a flag for each item of each row"
         )
-    if not callable(getattr(masker, "mask", None)):
+    if isinstance(masker, type) or not callable(getattr(masker, "mask", None)):
         raise InvalidTypeError(f"masker must be a fitted one, but got {masker!r}: pass explainer.masker_")
-    full = outputs(predict_proba, X, batch_size) if full is None else full
-    alone = outputs(predict_proba, masked(masker, X, chosen), batch_size)
+    items = encoded(masker, X).present.shape[1]
+    if chosen.shape[1] != items:
+        raise InvalidValueError(
+            f"chosen must have a flag for each of the {items} items, but got {chosen.shape[1]}: pass one for each"
+        )
+    full = outputs(function(predict_proba), X, batch_size) if full is None else np.asarray(full)
+    alone = outputs(function(predict_proba), masked(masker, X, chosen), batch_size)
+    if full.shape != alone.shape:
+        raise InvalidValueError(
+            f"full must be what the same black box says about the rows, {alone.shape}, but got shape {full.shape}: "
+            "pass its outputs, or None to ask it"
+        )
     return Share.of(full.argmax(1) == alone.argmax(1))
 
 
@@ -126,7 +137,7 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int | NDA
     >>> largest_items(np.array([[0.1, 0.9, 0.5]]), np.array([[True, False, True]]), k=1)
     array([[False, False,  True]])
     """
-    wanted = k[:, None] if isinstance(k, np.ndarray) else _checks.whole_number("k", k, least=1)
+    wanted = _of_each_row(k, len(present)) if isinstance(k, np.ndarray) else _checks.whole_number("k", k, least=1)
     scores, present = np.asarray(scores), np.asarray(present, dtype=bool)
     if scores.shape != present.shape or scores.ndim != 2:
         raise InvalidValueError(
@@ -137,6 +148,14 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int | NDA
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
     return (ranks < wanted) & present
+
+
+def _of_each_row(k: NDArray[np.integer], rows: int) -> NDArray[np.integer]:
+    if k.shape != (rows,) or k.dtype.kind not in "iu" or (k < 0).any():
+        raise InvalidValueError(
+            f"k must be a whole number, or {rows} of them, one for each row, but got {k!r}: pass 0 or more for each"
+        )
+    return k[:, None]
 
 
 def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) -> NDArray[np.float32]:  # noqa: N803
@@ -243,7 +262,8 @@ def leakage(explanation: Explanation, folds: int = 5) -> Leakage:
 
     A selector is trained together with a predictor, so the two can agree on a code: items at the front for one class,
     at the back for the other. If the accuracy is far above the majority's, the chosen items may not be the reason.
-    (For a table it may also be that different classes rest on different columns, as they do for a tree.)
+    (For a table it may also be that different classes rest on different columns, as they do for a tree; and with
+    `for_class` the selector is told the class, and its choice may tell it.)
 
     Parameters
     ----------

@@ -192,7 +192,21 @@ def _baseline(baseline: Any, count: int) -> list[float]:
     return values.astype(float).tolist()
 
 
+def _must_hold_numbers(X: Any) -> None:  # noqa: N803
+    """Refuse texts and dates in a data frame, which an array might take for numbers."""
+    import narwhals
+
+    frame = data_frame(X)
+    for name, dtype in {} if frame is None else frame.schema.items():
+        if dtype.is_temporal() or dtype == narwhals.String:
+            raise InvalidTypeError(
+                f"a table must consist of numbers, but column {name!r} is {dtype}: encode it as numbers, or drop it; "
+                "for texts pass the column alone, and masker='words'"
+            )
+
+
 def _numbers(X: Any) -> np.ndarray:  # noqa: N803
+    _must_hold_numbers(X)
     values = array("a table", X)
     try:
         if values.dtype.kind not in "biufO":
