@@ -1,9 +1,10 @@
 """One very long row over all threads: the passes over its n items in chunks, the recursion between them on one thread.
 
-The chunks, and the order in which their sums are added, are those of `quick` and `rows`: so the result is the same.
+It is done so also if there is one thread only: of the same loops in another place, as in `quick` and `rows`, the
+compiler may make other machine code, which rounds otherwise. So the result is the same whatever the number of threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,35 +64,44 @@ def _chunk(c, row):
     return c * CHUNK, min((c + 1) * CHUNK, row.shape[0])
 
 
-def worthwhile(count: int, n: int, k: int) -> bool:
-    """Whether there are too few rows for the threads, and they are long."""
-    return n >= 4 * CHUNK and count < pool.threads() and k > 0 and passive.groups(n, ACTIVE * k) <= CHUNK
+def worthwhile(n: int, k: int) -> bool:
+    """Whether a row has chunks for several threads."""
+    return n >= 4 * CHUNK and k > 0 and passive.groups(n, ACTIVE * k) <= CHUNK
 
 
-def forward(row: np.ndarray, k: int, t: float, out: np.ndarray, state: np.ndarray) -> int:
+def each(function: Callable[[int, bool], None], rows: Sequence[int]) -> None:
+    """Call function(row, alone) for rows: with all threads for each row, or alone if there is a row for each thread."""
+    if len(rows) < pool.threads():
+        for b in rows:
+            function(b, False)
+    else:
+        pool.each(lambda b: function(b, True), rows)
+
+
+def forward(row: np.ndarray, k: int, t: float, out: np.ndarray, state: np.ndarray, alone: bool) -> int:
     """What `rows.forward_row` does for the k-hot vector, out (n,); returns -1 if it gave up."""
     space = _space(len(row), k)
     u, state = solution.divided(state, np.empty_like(row) if len(state) == 0 else row)
     maxima = np.empty((-(-len(row) // CHUNK), passive.groups(len(row), ACTIVE * k)), row.dtype)
-    sound = _in_chunks(_look, len(row), row, maxima)
+    sound = _in_chunks(_look, alone, len(row), row, maxima)
     if k <= 0 or split.dense(len(row), k) or not 0 < t < np.inf or not sound or maxima.max() == np.inf:
         return -1
     parts = split.largest_active(row, k, maxima.max(0), u, space)
     if parts.bar == -np.inf:
         return -1
     partial = np.empty((len(maxima), split.nodes_first(row, t)))
-    _in_chunks(_decay, len(row), row, t, parts.bar, u, partial)
+    _in_chunks(_decay, alone, len(row), row, t, parts.bar, u, partial)
     parts = parts._replace(moments=split.total(partial, space))
     solved = solution.solve(row, k, t, parts, len(state) > 0, False, state, space)
     if len(solved.split.moments) == 0:
         return -1
     table = rows.result_coefficients(solved, space)
-    _in_chunks(_evaluate, len(row), u, table, out)
+    _in_chunks(_evaluate, alone, len(row), u, table, out)
     out[parts.index] = solved.result[: len(parts.index)]
     return solved.path
 
 
-def backward(k: int, t: float, g: np.ndarray, out: np.ndarray, state: np.ndarray) -> None:
+def backward(k: int, t: float, g: np.ndarray, out: np.ndarray, state: np.ndarray, alone: bool) -> None:
     """What `quick.backward` does for a row with a state; g is (1, n), out (n,)."""
     space = _space(len(out), k)
     u, state = solution.divided(state, out)
@@ -99,11 +109,11 @@ def backward(k: int, t: float, g: np.ndarray, out: np.ndarray, state: np.ndarray
     chunks, length = -(-len(out) // CHUNK), len(solved.split.moments)
     partial = np.empty((chunks if length else 0, 1, length))
     if length:
-        _in_chunks(_project, len(out), solved, g, partial)
+        _in_chunks(_project, alone, len(out), solved, g, partial)
     swept = rows.sweep(solved, k, t, SUM, _NOWHERE, g, partial, space)
     if length:
         rest, table = rows.slopes(solved, swept, k, t, SUM, space)
-        _in_chunks(_combine, len(out), u, rest, g[0], table[0], out)
+        _in_chunks(_combine, alone, len(out), u, rest, g[0], table[0], out)
     else:
         out[:] = 0
     rows.put(solved.split.index, swept.keys, out)
@@ -115,6 +125,7 @@ def _space(n: int, k: int) -> np.ndarray:
     return space
 
 
-def _in_chunks(function: Callable[..., int], n: int, *arguments: Any) -> int:
+def _in_chunks(function: Callable[..., int], alone: bool, n: int, *arguments: Any) -> int:
     """Call a shared function for the chunks of n items."""
-    return pool.in_blocks(function, -(-n // CHUNK), CHUNK, *arguments)
+    chunks = -(-n // CHUNK)
+    return function(0, chunks, chunks, 1, *arguments) if alone else pool.in_blocks(function, chunks, CHUNK, *arguments)

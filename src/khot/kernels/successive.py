@@ -1,8 +1,7 @@
 """The successive softmax of tables of rows on the CPU, as functions of NumPy arrays, over all cores.
 
-Most rows are done the quick way (`quick`), the rest thoroughly (`rows`). Rows go to the threads in blocks; a few very
-long rows go one after the other, each over all threads (`long_rows`). The result of a row does not depend on that, nor
-on its neighbours.
+Most rows are done the quick way (`quick`), the rest thoroughly (`rows`). Rows go to the threads in blocks; very long
+rows are done in chunks (`long_rows`). The result of a row does not depend on the threads, nor on its neighbours.
 """
 
 import math
@@ -99,9 +98,12 @@ def forward(
     work = _work(keys, steps)
     if mode != SUM:
         paths[:] = -1
-    elif long_rows.worthwhile(len(keys), keys.shape[1], steps):
-        for b in range(len(keys)):
-            paths[b] = long_rows.forward(keys[b], k[b], t[b], out[b, 0], state[b])
+    elif long_rows.worthwhile(keys.shape[1], steps):
+
+        def one(b: int, alone: bool) -> None:
+            paths[b] = long_rows.forward(keys[b], k[b], t[b], out[b, 0], state[b], alone)
+
+        long_rows.each(one, range(len(keys)))
     else:
         lowest = pool.in_blocks(_quick_forward, len(keys), work, keys, k, t, out, state, paths)
         if lowest >= 0:
@@ -126,10 +128,13 @@ def backward(
     out, grad_t, done = np.empty_like(keys), np.empty(len(keys)), np.zeros(len(keys), bool)
     work = _work(keys, steps)
     if mode == SUM and not want_t:
-        if state.shape[1] > 0 and long_rows.worthwhile(len(keys), keys.shape[1], steps):
+        if state.shape[1] > 0 and long_rows.worthwhile(keys.shape[1], steps):
             done = state[:, 0] > 0
-            for b in np.flatnonzero(done):
-                long_rows.backward(k[b], t[b], g[b], out[b], state[b])
+
+            def one(b: int, alone: bool) -> None:
+                long_rows.backward(k[b], t[b], g[b], out[b], state[b], alone)
+
+            long_rows.each(one, np.flatnonzero(done).tolist())
         elif pool.in_blocks(_quick_backward, len(keys), work, keys, k, t, g, state, out, done):
             return out, grad_t
     left = np.flatnonzero(~done)
