@@ -169,7 +169,7 @@ def at_once(name: str) -> str:
 
 def main() -> None:
     with runs(None, "full", "reproduce-explain") as folder:
-        given = explain.problem("imdb-word", folder)
+        given = explain.problem("imdb-word", "full", folder)
         explainers = {
             name: given.explainer(method, "search", 0, folder / f"imdb-word-{method}-0")
             for name, method in OURS.items()

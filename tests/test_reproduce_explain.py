@@ -33,6 +33,7 @@ def _small(monkeypatch: pytest.MonkeyPatch):
     for name, task in explain.TASKS.items():
         small = replace(task, k=min(task.k, 2), vocabulary=20, length=20, epochs=2, search_epochs=1)
         monkeypatch.setitem(explain.TASKS, name, small)
+    monkeypatch.setattr(explain, "QUICK", {"reviews": 60, "epochs": 1, "search_epochs": 1})
     monkeypatch.setattr("khot.explain._fitting.TEMPERATURES", (0.5, 5.0))
 
 
@@ -98,6 +99,24 @@ def test_gradients_are_those_of_the_words_or_sentences(task: str):
     np.testing.assert_allclose(scores[-1:], once, rtol=1e-4)
 
 
-def test_film_reviews_have_no_quick_profile(tmp_path: Path):
-    with pytest.raises(InvalidValueError, match="no profile 'quick' for 'imdb-word'"):
-        explain.run("imdb-word", "subset", "quick", (0,), tmp_path)
+def test_the_quick_profile_takes_some_reviews_and_has_files_of_its_own(tmp_path: Path):
+    rows = [explain.run("imdb-word", method, "quick", (0,), tmp_path / "runs") for method in ("subset", "l2x")]
+    for row in rows:
+        assert row.profile == "quick"
+        assert row.settings["reviews"] == 60
+        assert row.settings["random_choices"] == 0  # as with all reviews, though these are few
+        assert row.paper_accuracy is None
+        assert max(shown.row for shown in row.shown) < 60
+    full = explain.run("imdb-word", "subset", "full", (0,), tmp_path / "runs")
+    assert full.settings["reviews"] is None
+    written = {path.name for row in (full, *rows) for path in explain.write(row, tmp_path)}
+    names = ("subset.json", "quick-subset.json", "quick-l2x.json", "quick.html")
+    assert written == {f"explain-imdb-word-{name}" for name in names}
+    assert [row.label for row in explain.results(tmp_path)] == ["imdb-word", "imdb-word-quick", "imdb-word-quick"]
+    assert "imdb-word-quick" in explain.table(rows)
+
+
+def test_bad_options(tmp_path: Path):
+    for options in (("imdb", "subset", "full"), ("imdb-word", "lime", "full"), ("imdb-word", "subset", "long")):
+        with pytest.raises(InvalidValueError, match="must be one of"):
+            explain.run(*options, (0,), tmp_path)

@@ -200,11 +200,12 @@ def explain(
         subset for khot's own, l2x for the independent samples of L2X; for film reviews also subset-reversed, with the
         noise of 2019, and subset-for-class, for items that speak for the model's class. By default the first two.
     profile
-        quick for the synthetic problems in about a minute, full for all of it in some hours on two cores.
+        quick for the synthetic problems in about a minute, and for 4,000 film reviews, which is too few for the paper's
+        numbers; full for all of it in some hours on two cores.
     seeds
         Seeds for the film reviews, with spaces between them; the temperature is chosen with the first.
     run
-        Folder to keep the trainings in; by default in the user's cache.
+        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
     out
         Folder for explain-TASK-METHOD.json and the pages, and for known-answers.json.
     """

@@ -4,7 +4,7 @@ A network that tells good from bad reviews is explained by 10 words, another one
 khot and never chosen, where the published code lets it be chosen.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from khot import _checks, datasets
-from khot.errors import InvalidValueError
 from khot.experiments import _black_boxes, reviews
 from khot.experiments.machine import machine
 from khot.experiments.runs import read_results, spent, write_result
@@ -25,6 +24,7 @@ from khot.topk import successive_softmax
 from khot.training import Adam, RMSprop
 
 METHODS = ("subset", "l2x", "subset-reversed", "subset-for-class")
+PROFILES = ("full", "quick")
 PAPER = {"imdb-word": {"subset": 91.7, "l2x": 90.7}, "imdb-sent": {"subset": 83.2, "l2x": 82.9}}
 SHOWN = 20  # reviews on the page
 
@@ -44,6 +44,11 @@ class Task:
     learning_rate: float = 1e-3
     averaging: float = 0.999
     random_choices: int = 0
+    reviews: int | None = None  # of the training and of the test reviews, so many at random; by default all
+
+    def take(self, rows: datasets.Rows) -> datasets.Rows:
+        """The reviews that count."""
+        return rows if self.reviews is None else datasets.split(rows, self.reviews, seed=0)[1]
 
     def encode(self, texts: Any, known: dict[str, int]) -> NDArray[np.int64]:
         """Reviews as numbers."""
@@ -61,6 +66,7 @@ TASKS = {
     "imdb-word": Task(k=10, vocabulary=5000, length=400, sentences=0),
     "imdb-sent": Task(k=1, vocabulary=20_000, length=100, sentences=15, random_choices=3),
 }
+QUICK = {"reviews": 4000, "epochs": 4, "search_epochs": 1}
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,12 @@ class Result:
     history: list[dict[str, Any]]
     shown: list[Shown]
     machine: dict[str, Any]
+    profile: str = "full"
+
+    @property
+    def label(self) -> str:
+        """The task, and the profile if it is not the paper's."""
+        return _labelled(self.task, self.profile)
 
 
 def reversed_noise(
@@ -129,13 +141,16 @@ class Problem:
         return explainer.fit(self.predict_proba, self.train, eligible=words(self.train))
 
 
-def problem(task: str, folder: Path) -> Problem:
+def problem(task: str, profile: str, folder: Path) -> Problem:
     """Load the reviews, and train the network, if `folder` does not hold it yet."""
     plan, data = TASKS[_checks.choice("task", task, tuple(TASKS))], datasets.load("imdb")
-    known = reviews.numbers_of(data.train.inputs, plan.vocabulary)
-    train, test = (plan.encode(part.inputs, known) for part in (data.train, data.test))
-    black_box = _trained(plan, train, data.train.labels, folder / f"{task}-black-box")
-    return Problem(plan, known, train, test, data.test.labels, black_box)
+    if _checks.choice("profile", profile, PROFILES) == "quick":
+        plan = replace(plan, **QUICK)
+    taken, tested = plan.take(data.train), plan.take(data.test)
+    known = reviews.numbers_of(taken.inputs, plan.vocabulary)
+    train, test = (plan.encode(part.inputs, known) for part in (taken, tested))
+    black_box = _trained(plan, train, taken.labels, folder / f"{_labelled(task, profile)}-black-box")
+    return Problem(plan, known, train, test, tested.labels, black_box)
 
 
 def words(tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -145,14 +160,11 @@ def words(tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Path) -> Result:
     """Train the black box, if `folder` does not hold it yet, and explain it with one method."""
-    _checks.choice("task", task, tuple(TASKS))
     _checks.choice("method", method, METHODS)
-    if profile != "full":
-        raise InvalidValueError(f"there is no profile {profile!r} for {task!r}: pass full, which takes an hour or two")
-    given = problem(task, folder)
+    given = problem(task, profile, folder)
     plan, test = given.plan, given.test
     trained = "subset" if method == "l2x" and plan.k == 1 else method  # of one item both are the same
-    places = [folder / f"{task}-{trained}-{seed}" for seed in seeds]
+    places = [folder / f"{_labelled(task, profile)}-{trained}-{seed}" for seed in seeds]
     explainers: list[SubsetExplainer] = []
     for seed, place in zip(seeds, places, strict=True):
         temperature = explainers[0].temperature_ if explainers else "search"
@@ -175,7 +187,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         interval=[round(100 * (mean - half), 2), round(100 * (mean + half), 2)],
         by_seed=[round(100 * share, 2) for share in shares],
         seeds=list(seeds),
-        paper_accuracy=PAPER[task].get(method),
+        paper_accuracy=PAPER[task].get(method) if profile == "full" else None,
         temperature=first.temperature_,
         search={f"{value:g}": round(loss, 4) for value, loss in first.search_.items()},
         black_box_accuracy=round(100 * float((explanations[0].outputs[0].argmax(1) == given.test_labels).mean()), 2),
@@ -194,14 +206,16 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         history=first.history_,
         shown=_shown(explanations[0], given.known, test),
         machine=machine(),
+        profile=profile,
     )
 
 
 def write(result: Result, folder: Path) -> list[Path]:
     """Write `explain-<task>-<method>.json`, and the page of both methods if both are there; returns their paths."""
-    data, page = folder / f"explain-{result.task}-{result.method}.json", folder / f"explain-{result.task}.html"
+    name = f"explain-{result.label}"
+    data, page = folder / f"{name}-{result.method}.json", folder / f"{name}.html"
     write_result(data, asdict(result))
-    both = [row for row in results(folder, result.task) if row.method in ("subset", "l2x")]
+    both = [row for row in results(folder) if row.label == result.label and row.method in ("subset", "l2x")]
     if len(both) < 2:
         return [data]
     columns = [(f"{row.method}: {row.post_hoc_accuracy:.1f}% of reviews keep their class", row.shown) for row in both]
@@ -210,35 +224,39 @@ def write(result: Result, folder: Path) -> list[Path]:
         f"– is a rare word, which the model does not know. The first {SHOWN // 2} are the shortest "
         "test reviews, the others were drawn at random."
     )
-    title = f"{result.task}: what decides, in {SHOWN} test reviews"
+    title = f"{result.label}: what decides, in {SHOWN} test reviews"
     write_columns(page, title, columns, reviews.CLASSES, introduction)
     return [data, page]
 
 
-def results(folder: Path, task: str | None = None) -> list[Result]:
-    """The results in a folder, of one task or of all."""
+def results(folder: Path) -> list[Result]:
+    """The results in a folder."""
 
     def make(shown: list[dict[str, Any]], **fields: Any) -> Result:
         return Result(shown=[Shown(**row) for row in shown], **fields)
 
     def place(row: Result) -> tuple[int, ...]:
-        return list(TASKS).index(row.task), METHODS.index(row.method)
+        return list(TASKS).index(row.task), PROFILES.index(row.profile), METHODS.index(row.method)
 
-    return [row for row in read_results(folder, "explain-*.json", make, place) if task in (None, row.task)]
+    return read_results(folder, "explain-*.json", make, place)
 
 
 def table(rows: list[Result]) -> str:
     """The results as text, beside the paper's."""
     heads = f"{'post-hoc %':>11}{'interval':>16}{'paper':>7}{'t':>6}{'random':>8}{'gradient':>10}{'minutes':>9}"
-    lines = [f"{'task':<11}{'method':<17}" + heads]
+    lines = [f"{'task':<17}{'method':<17}" + heads]
     for row in rows:
         interval = f"{row.interval[0]:.1f} to {row.interval[1]:.1f}"
         paper = "" if row.paper_accuracy is None else f"{row.paper_accuracy:.1f}"
         lines.append(
-            f"{row.task:<11}{row.method:<17}{row.post_hoc_accuracy:>11.2f}{interval:>16}{paper:>7}"
+            f"{row.label:<17}{row.method:<17}{row.post_hoc_accuracy:>11.2f}{interval:>16}{paper:>7}"
             f"{row.temperature:>6g}{row.references['random']:>8.1f}{row.references['gradient']:>10.1f}{row.minutes:>9.1f}"
         )
     return "\n".join(lines)
+
+
+def _labelled(task: str, profile: str) -> str:
+    return task if profile == "full" else f"{task}-{profile}"
 
 
 def _trained(plan: Task, inputs: NDArray[np.int64], labels: NDArray[np.int64], folder: Path) -> nn.Module:
@@ -262,7 +280,7 @@ def _explainer(plan: Task, method: str, temperature: float | str, seed: int, fol
         learning_rate=plan.learning_rate,
         optimizer=Adam() if plan.sentences else RMSprop(),
         averaging=plan.averaging,
-        random_choices=plan.random_choices or None,
+        random_choices=None if method == "subset-for-class" else plan.random_choices,
         patience=plan.patience,
         model_batch_size=5000,
         random_state=seed,
