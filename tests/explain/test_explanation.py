@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -98,7 +99,6 @@ def test_classes_have_names(explanation: Explanation):
 
 
 def test_a_frame_of_the_records(explanation: Explanation):
-    pandas = pytest.importorskip("pandas")
     frame = explanation.to_frame()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["text"].tolist() == ["great", "film", "Dull"]

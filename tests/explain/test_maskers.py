@@ -3,6 +3,8 @@ import time
 import unicodedata
 
 import numpy as np
+import pandas
+import polars
 import pyarrow
 import pytest
 import scipy.sparse
@@ -115,14 +117,12 @@ def test_texts_stay_in_their_form():
 
 
 def test_series_of_texts_stay_series():
-    pandas = pytest.importorskip("pandas")
     series = pandas.Series(["fine film", "dull film"], index=[5, 7], name="review")
     masked = Words(length=2).fit(series).mask(series, np.array([[True, False]] * 2))
     pandas.testing.assert_series_equal(masked, pandas.Series(["fine", "dull"], index=[5, 7], name="review"))
 
 
 def test_series_of_polars_stay_series():
-    polars = pytest.importorskip("polars")
     series = polars.Series("review", ["fine film", "dull film"])
     masked = Words(length=2).fit(series).mask(series, np.array([[True, False]] * 2))
     assert masked.equals(polars.Series("review", ["fine", "dull"]), check_names=True)
@@ -146,7 +146,6 @@ def test_groups_of_columns_are_one_item():
 
 
 def test_data_frames_stay_data_frames():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"age": [1, 3], "pay": [10.0, 30.0]}, index=["x", "y"])
     masker = Columns(groups=[["pay"], ["age"]]).fit(frame)
     masked = masker.mask(frame, np.array([[True, False]] * 2))
@@ -225,10 +224,10 @@ def test_tables_of_arrow_go_by_their_names():
     assert named.pieces(other.slice(0, 1))[0] == ("Age = 1", 0)
 
 
-@pytest.mark.parametrize("package", ["pandas", "polars"])
+@pytest.mark.parametrize("package", [pandas, polars])
 def test_data_frames_keep_the_types_of_columns(package):
-    frame = pytest.importorskip(package).DataFrame({"age": [1, 3], "pay": [10.0, 30.0], "kids": [1, 2]})
-    frame = frame.astype({"age": "int32"}) if package == "pandas" else frame
+    frame = package.DataFrame({"age": [1, 3], "pay": [10.0, 30.0], "kids": [1, 2]})
+    frame = frame.astype({"age": "int32"}) if package is pandas else frame
     masker = Columns().fit(frame)
     other = frame[["kids", "pay", "age"]]
     masked = masker.mask(other, np.array([[False, True, False]] * 2))
@@ -236,12 +235,11 @@ def test_data_frames_keep_the_types_of_columns(package):
     assert list(masked.columns) == ["kids", "pay", "age"]
     assert (masked["age"].to_list(), masked["kids"].to_list()) == ([2, 2], [1.5, 1.5])
     assert (masked["age"].dtype, masked["pay"].dtype) == (frame["age"].dtype, frame["pay"].dtype)
-    row = other.iloc[0] if package == "pandas" else other[0]
+    row = other.iloc[0] if package is pandas else other[0]
     assert masker.pieces(row) == [("age = 1", 0), ("pay = 10", 1), ("kids = 1", 2)]
 
 
 def test_data_frames_with_numbers_for_names():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame([[1.0, 10.0], [3.0, 30.0]])
     masked = Columns().fit(frame).mask(frame[[1, 0]], HALF)
     pandas.testing.assert_frame_equal(masked, pandas.DataFrame({1: [20.0, 30.0], 0: [1.0, 2.0]})[[1, 0]])
