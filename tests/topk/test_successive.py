@@ -1,5 +1,6 @@
 """What is particular to the paper's relaxation."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 import khot
 
-UNIT = 6e-8
+UNIT, F64 = 6e-8, torch.float64
 
 
 @given(
@@ -111,3 +112,23 @@ def test_entries_take_any_integer_dtype(dtype: torch.dtype):
 def test_bad_indices_are_named(index: list):
     with pytest.raises(khot.errors.KhotError, match="index must"):
         khot.successive_softmax_at(torch.arange(40.0), 2, 1.0, torch.tensor(index))
+
+
+@pytest.mark.parametrize(("gap", "temperature"), [(180.0, 0.5), (189.0, 0.51), (220.0, 0.55), (270.0, 0.61)])
+def test_a_second_leader_next_to_which_the_rest_underflows_has_a_finite_gradient(gap: float, temperature: float):
+    keys = torch.tensor([0.0, -gap, -2.5 * gap], dtype=F64, requires_grad=True)
+    value = khot.successive_softmax(keys, 2, temperature)
+    value[0].backward()
+    torch.testing.assert_close(value.detach(), torch.tensor([1.0, 1.0, 0.0], dtype=F64))
+    assert (keys.grad.abs() < 1e-100).all()
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.5, 0.61, 1.0, 4.0])
+def test_gradients_are_finite_whatever_the_gaps(temperature: float):
+    noise = np.random.default_rng(0)
+    for n in (2, 3, 5, 9, 13):
+        gaps = np.exp(noise.uniform(-2, 8, size=(300, n))) * (noise.random((300, n)) < 0.7)
+        keys = torch.from_numpy(noise.permuted(-gaps.cumsum(1), axis=1)).requires_grad_()
+        for k in range(1, n + 1):
+            (grad,) = torch.autograd.grad((khot.successive_softmax(keys, k, temperature) ** 2).sum(), keys)
+            assert grad.isfinite().all()

@@ -95,11 +95,12 @@ def multiply(weights, record, many, active, k, s, tolerance, result):
             total += mass
         if mass < 0.0:
             return TRUNCATED
-        if not total > FAINT:
+        if not total > FAINT or (m >= 0 and j < k - 1 and not others > FAINT):
             return INEXACT
         to_p = 1.0 / total
         p_head, left = first * to_p, others * to_p
-        record[j, HEAD], record[j, TO_P], record[j, TO_SHARE] = m, to_p, 1.0 / others if others > 0.0 else 0.0
+        # of the last step nobody needs the share
+        record[j, HEAD], record[j, TO_P], record[j, TO_SHARE] = m, to_p, 1.0 / others if others > FAINT else 0.0
         record[j, P_HEAD], record[j, LEFT_HEAD] = p_head, left
         if m >= 0:
             result[m] += p_head
