@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from khot.cli import app
+from khot.errors import InvalidValueError
 from khot.experiments import known_answers
 
 
@@ -51,3 +52,8 @@ def test_reproduce_explain_writes_what_it_prints(
         (name, method) for name in known_answers.PROBLEMS for method in ("subset", "l2x")
     ]
     assert all(f"{row['median_rank']:.2f}" in printed for row in rows)
+
+
+def test_methods_without_known_answers_are_refused():
+    with pytest.raises(InvalidValueError, match="method must be one of subset, l2x"):
+        known_answers.run("xor", "subset-for-class", "quick")
