@@ -45,3 +45,13 @@ def test_a_device_is_not_replaced():
 def test_text_that_is_no_unicode(tmp_path):
     write_text(tmp_path / "text", "a\ud800b\r\n")
     assert (tmp_path / "text").read_bytes() == b"a?b\r\n"
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    reader, writer = os.pipe()
+    try:
+        write_text(Path(f"/dev/fd/{writer}"), "text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+        os.close(writer)

@@ -3,10 +3,22 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from khot.errors import DataFileError
-from khot.tables import Layout, read_labels, read_layout, read_named, read_queries, read_rows, read_texts, write_layout
+from khot.tables import (
+    Layout,
+    read_labels,
+    read_layout,
+    read_named,
+    read_queries,
+    read_rows,
+    read_texts,
+    write_csv,
+    write_layout,
+)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -151,3 +163,29 @@ def test_files_of_other_kinds(tmp_path):
     np.save(tmp_path / "rows.npy", np.zeros((2, 2)))
     with pytest.raises(DataFileError, match="must be a CSV or NPZ file"):
         read_rows(tmp_path / "rows.npy")
+
+
+def test_texts_with_ends_of_lines_come_back(tmp_path):
+    path, rows = tmp_path / "table.csv", [["a\rb", "1"], ["c\nd", "2"], ["e\r\nf", "3"], ['g "h", i', "4"], ["j", "5"]]
+    write_csv(path, ["text", "id"], rows)
+    assert read_texts(path, "text") == [row[0] for row in rows]
+    assert path.read_bytes().endswith(b"\nj,5\n")
+
+
+def test_columns_without_a_name_are_refused(tmp_path):
+    path = written(tmp_path, ",a,b\n0,1,2\n1,3,4\n")
+    with pytest.raises(DataFileError, match="column without a name, number 1: name it, or leave it out"):
+        read_named(path)
+    assert read_named(path, ignored=[""])[1] == ["a", "b"]
+
+
+def test_texts_of_parquet(tmp_path):
+    path = tmp_path / "table.parquet"
+    columns = {"bytes": ["été".encode(), None], "numbers": [1, 2], "lists": [["a"], ["b"]], "damaged": [b"\xff", b""]}
+    parquet.write_table(pyarrow.table(columns), path)
+    assert read_texts(path, "bytes") == ["été", ""]
+    assert read_texts(path, "numbers") == ["1", "2"]
+    with pytest.raises(DataFileError, match=r"must have texts in column 'lists', but got \['a'\]"):
+        read_texts(path, "lists")
+    with pytest.raises(DataFileError, match="bytes in column 'damaged' that are no text"):
+        read_texts(path, "damaged")

@@ -15,9 +15,12 @@ def new_file(place: Path) -> Iterator[Path]:
 
     What can't be replaced, such as a pipe, is written to as it is.
     """
+    if place.exists() and not place.is_file():
+        yield place
+        return
     place = place.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    if (place.exists() and not place.is_file()) or not os.access(place.parent, os.W_OK):
+    if not os.access(place.parent, os.W_OK):
         yield place
         return
     part = place.with_name(f".{uuid4().hex}.{place.name}")

@@ -56,6 +56,15 @@ def without(
     return [names[place] for place in kept], [[line[place] for place in kept] for line in lines]
 
 
+def check_named(path: Path, names: list[str] | None) -> None:
+    """Refuse columns without a name where others have one."""
+    if names and "" in names:
+        raise DataFileError(
+            f"{path} has a column without a name, number {names.index('') + 1}: name it, or leave it out, "
+            "as one does with the index of a data frame (index=False)"
+        )
+
+
 def place_of(path: Path, names: list[str] | None, label: str | None) -> int:
     """The number of the column of a name, the last one for None."""
     if label is None:

@@ -8,7 +8,7 @@ import numpy as np
 from khot.errors import DataFileError
 from khot.tables._arrays import read_arrays
 from khot.tables._cells import labels_in, numbers_in
-from khot.tables._lines import place_of, read_lines, without
+from khot.tables._lines import check_named, place_of, read_lines, without
 from khot.tables.layout import Layout, by_name
 
 
@@ -36,11 +36,7 @@ def read_rows(
     place = place_of(path, names, label) % len(lines[0])
     if len(lines[0]) == 1:
         raise DataFileError(f"{path} has only one column: it needs numbers and a label, with commas between them")
-    if names and "" in names:
-        raise DataFileError(
-            f"{path} has a column without a name, number {names.index('') + 1}: name it, or leave it out, "
-            "as one does with the index of a data frame (index=False)"
-        )
+    check_named(path, names)
     columns = names[:place] + names[place + 1 :] if names else None
     rows = numbers_in(path, [line[:place] + line[place + 1 :] for line in lines], columns)
     for number, line in enumerate(lines, 1):

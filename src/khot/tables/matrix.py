@@ -9,7 +9,7 @@ import numpy as np
 from khot.errors import DataFileError
 from khot.tables._arrays import read_arrays, read_arrow, read_columns, read_mapped
 from khot.tables._cells import numbers_in
-from khot.tables._lines import place_of, read_lines, without
+from khot.tables._lines import check_named, place_of, read_lines, without
 from khot.tables.labelled import read_rows
 from khot.tables.labels import check_labels, read_labels
 from khot.tables.layout import by_name
@@ -81,6 +81,7 @@ def read_named(
     done with words than to leave them out.
     """
     names, lines = without(path, *read_lines(path, header, known=known), ignored, needed)
+    check_named(path, names)
     return numbers_in(path, lines, names, "all columns", hint), names
 
 
@@ -95,10 +96,20 @@ def read_texts(path: Path, column: str) -> list[str]:
     if kind == ".parquet":
         table = read_arrow(path)
         values = table.column(place_of(path, table.column_names, column)).to_pylist()
-        return ["" if value is None else str(value) for value in values]
+        return [_text(path, column, value) for value in values]
     names, lines = read_lines(path, header=True, empty=True)
     place = place_of(path, names, column)
     return [line[place] for line in lines]
+
+
+def _text(path: Path, column: str, value: Any) -> str:
+    """A cell of a Parquet file: a text, also one that was written as bytes, a number or a date."""
+    if isinstance(value, list | dict):
+        raise DataFileError(f"{path} must have texts in column {column!r}, but got {value!r}: join them to one text")
+    try:
+        return value.decode() if isinstance(value, bytes) else "" if value is None else str(value)
+    except UnicodeDecodeError as error:
+        raise DataFileError(f"{path} has bytes in column {column!r} that are no text ({error}): decode them") from error
 
 
 def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None, **options: Any) -> Table:

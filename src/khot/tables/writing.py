@@ -14,9 +14,11 @@ from khot.errors import DataFileError
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table."""
     with new_file(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(header)
-        table.writerows(rows)
+        plain, quoted = (
+            csv.writer(file, lineterminator="\n", quoting=quoting) for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+        )
+        for row in (header, *rows):  # csv leaves a carriage return alone, which ends a line
+            (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
 
 
 def check_points(path: Path, named: bool) -> None:
