@@ -85,8 +85,16 @@ def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
         raise ModelFileError(f"{folder} cannot be made or written to: save {_a(kind)} to another folder")
     files = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     inside = {name for name in files if not name.startswith(".") and not name.endswith(".draft")}
-    if not inside <= {f"{kind}.json", _TENSORS, *beside} or (inside and f"{kind}.json" not in inside):
+    if not inside <= {f"{kind}.json", _TENSORS, *beside} or (inside and not _is_model(folder / f"{kind}.json")):
         raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a file was written by khot."""
+    try:
+        return {"format", "khot", "digest"} <= json.loads(path.read_text(encoding="utf-8")).keys()
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def discard(folder: Path, beside: Collection[str]) -> None:

@@ -87,3 +87,13 @@ def test_damaged_folders(tmp_path):
         SubsetExplainer.load(tmp_path)
     with pytest.raises(ModelFileError, match="not the folder of an explainer"):
         SubsetExplainer.load(tmp_path / "nowhere")
+
+
+def test_what_was_not_written_by_khot_is_not_replaced(tmp_path):
+    explainer = quick(k=2, epochs=1).fit(from_last_column, X[:60])
+    (tmp_path / "explainer.json").write_text('{"mine": 1}')
+    with pytest.raises(ModelFileError, match="holds other things than an explainer"):
+        explainer.save(tmp_path)
+    assert json.loads((tmp_path / "explainer.json").read_text()) == {"mine": 1}
+    explainer.save(tmp_path / "new")
+    explainer.save(tmp_path / "new")
