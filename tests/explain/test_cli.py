@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,13 @@ def of_texts(texts):
     good = np.array([("great" in t) + ("fine" in t) - ("dull" in t) - ("poor" in t) for t in texts])
     p = 1 / (1 + np.exp(-3.0 * good))
     return np.stack([1 - p, p], 1)
+
+def warns(texts):
+    import warnings
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("no names of columns")
+    return of_texts(texts)
 
 def of_numbers(rows):
     p = 1 / (1 + np.exp(-6 * rows[:, 4]))
@@ -222,6 +230,8 @@ def test_columns_to_ignore_add_to_those_of_fit(folder: Path):
         ("fit reviews.csv --model judge:of_texts -k 2 -o why", "or name the column of texts (--text)"),
         ("fit reviews.csv --text review --model judge:of_texts -k 2 -o judge.py", "is a file"),
         ("apply nowhere reviews.csv", "not the folder of an explainer"),
+        ("fit reviews.csv --text review --model judge.py:of_texts -k 2 -o why", "name it judge:of_texts"),
+        ("fit nowhere.csv --text review --model judge:of_texts -k 2 -o why", "no nowhere.csv: look at the path"),
     ],
 )
 def test_mistakes(folder: Path, capsys: pytest.CaptureFixture, line: str, message: str):
@@ -236,3 +246,29 @@ def test_words_for_the_class(folder: Path, capsys: pytest.CaptureFixture):
     assert "in 100.0% of the rows" in capsys.readouterr().err
     saved = json.loads((folder / "why" / "explainer.json").read_text())
     assert (saved["for_class"], saved["seen_"]) == (True, [0, 1])
+
+
+def test_a_model_that_changes_the_folder(folder: Path):
+    (folder / "other").mkdir()
+    (folder / "moves.py").write_text("import os; os.chdir('other')\nfrom judge import of_texts")
+    run(f"fit reviews.csv --text review --length 30 --model judge:of_texts -k 2 -o why {QUICK}")
+    sys.modules.pop("moves", None)
+    run("apply why reviews.csv --model moves:of_texts --html why.html --json why.json --csv why.csv")
+    assert all((folder / f"why.{kind}").is_file() for kind in ("html", "json", "csv"))
+    assert not list((folder / "other").iterdir())
+
+
+def test_a_column_that_is_needed_is_not_ignored(folder: Path, capsys: pytest.CaptureFixture):
+    run(f"fit numbers.csv --ignore id y --model judge:of_numbers -k 2 -o why {QUICK}")
+    with pytest.raises(SystemExit):
+        main(["explain", "apply", "why", "numbers.csv", "--ignore", "a"])
+    assert "--ignore must not name 'a', which the explainer was fitted with" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_a_model_are_told_once(folder: Path, capsys: pytest.CaptureFixture, monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    line = f"explain fit reviews.csv --text review --length 30 --model judge:warns -k 2 -o why {QUICK}"
+    with pytest.raises(SystemExit):
+        main(line.split())
+    assert capsys.readouterr().err.count("khot: no names of columns") == 1

@@ -29,7 +29,14 @@ app.command(reproduce)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command, by default the process's own; a mistake of the user's ends in one line, not in a traceback."""
-    warnings.formatwarning = lambda message, *_, **__: f"khot: {message}\n"
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: object) -> None:
+        if str(message) not in told:  # a model may warn of the same in every call
+            print(f"khot: {message}", file=sys.stderr)
+        told.add(str(message))
+
+    warnings.showwarning = tell
     try:
         try:
             app(arguments)
@@ -45,5 +52,6 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"khot: {error}: write to a file instead, or set PYTHONIOENCODING=utf-8", file=sys.stderr)
         sys.exit(2)
     except (KhotError, OSError) as error:
-        print(f"khot: {error}", file=sys.stderr)
+        missing = error.filename if isinstance(error, FileNotFoundError) else None
+        print(f"khot: {error if missing is None else f'there is no {missing}: look at the path'}", file=sys.stderr)
         sys.exit(2)

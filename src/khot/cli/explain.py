@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -99,11 +100,12 @@ def fit(
     from khot.explain._storage import BESIDE, KIND
     from khot.storage import check_folder
 
+    here = Path.cwd()  # which the model may change
     check_folder(out, KIND, BESIDE)
     check_run(run, out)
     _check_kind(text, items, length, sentences)
-    predict_proba = _find(model)
     data, names = _read(rows, text, ignore, header)
+    predict_proba = _find(model)
     print(f"{rows} has {len(data)} rows")
     explainer = SubsetExplainer(
         k,
@@ -118,13 +120,13 @@ def fit(
         class_names=classes or None,
         device=device,
         random_state=seed,
-        folder=run,
+        folder=None if run is None else here / run,
         resume=resume,
         verbose=True,
     )
-    explainer.fit(predict_proba, data).save(out)
+    explainer.fit(predict_proba, data).save(here / out)
     about = {"model": model, "text": text, "ignore": list(ignore)}
-    write_text(out / BESIDE[0], json.dumps(about, indent=1) + "\n")
+    write_text(here / out / BESIDE[0], json.dumps(about, indent=1) + "\n")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
 
 
@@ -172,22 +174,24 @@ def apply(
     from khot.explain.fidelity import post_hoc_accuracy, random_accuracy
     from khot.tables import read_texts, write_csv
 
+    here = Path.cwd()  # which the model may change
     check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
     about = _about(explainer)
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])
     names = None if id is None else read_texts(rows, id)
+    _check_ignored(ignore, columns)
     ignored = {*about["ignore"], *ignore, *filter(None, [id])} - {*columns}
     data, _ = _read(rows, text, ignored, header, columns)
     predict_proba = _find(model or _known(about["model"], explainer))
     explanation = fitted.explain(data, predict_proba, row_names=names)
     if html is not None:
-        explanation.to_html(html, title=f"Explanations of {rows.name}")
+        explanation.to_html(here / html, title=f"Explanations of {rows.name}")
     if json is not None:
-        explanation.to_json(json)
+        explanation.to_json(here / json)
     if csv is not None:
         records = explanation.to_records()
-        write_csv(csv, ["row", "rank", "item", "text", "score"], (list(record.values()) for record in records))
+        write_csv(here / csv, ["row", "rank", "item", "text", "score"], (list(record.values()) for record in records))
     for path in filter(None, (html, json, csv)):
         print(f"wrote {path}")
     if html is None and json is None and csv is None:
@@ -196,7 +200,7 @@ def apply(
     told = f"the model says the same about the chosen items alone in {100 * share.value:.1f}% of the rows"
     random = 100 * random_accuracy(explanation, predict_proba).value
     interval = f"95% interval {100 * share.low:.1f} to {100 * share.high:.1f}"
-    print(f"{told} ({interval}), about as many at random in {random:.1f}%", file=sys.stderr)
+    print(f"{told} ({interval}), and about as many items that are chosen at random in {random:.1f}%", file=sys.stderr)
 
 
 def _check_kind(text: str | None, items: str, length: int | None, sentences: int | None) -> None:
@@ -210,6 +214,15 @@ def _check_kind(text: str | None, items: str, length: int | None, sentences: int
             )
     if items == "words" and sentences is not None:
         raise InvalidValueError("--sentences is for sentences, but words are chosen: pass --items sentences")
+
+
+def _check_ignored(ignore: Collection[str], columns: Collection[str]) -> None:
+    """Refuse to ignore columns that the explainer needs."""
+    from khot.errors import InvalidValueError
+
+    for name in ignore:
+        if name in columns:
+            raise InvalidValueError(f"--ignore must not name {name!r}, which the explainer was fitted with: drop it")
 
 
 def _masker(text: str | None, items: str, length: int | None, sentences: int | None, names: list[str] | None) -> Any:
@@ -248,6 +261,8 @@ def _find(model: str) -> Any:
     except (Exception, SystemExit) as error:
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         hint = f"run khot in the folder of {module}.py, or install it" if missing else f"import {module} to see why"
+        if module.endswith(".py"):
+            hint = f"name it {module.removesuffix('.py')}:{name}"
         raise InvalidValueError(
             f"--model {model} cannot be imported ({type(error).__name__}: {one_line(error)}): {hint}"
         ) from error
