@@ -32,14 +32,18 @@ class NotAvailableError(KhotError, NotImplementedError):
 class DivergedError(KhotError, FloatingPointError):
     """A training whose loss or weights are no longer finite; `checkpoint` is the path of the last good one, or None."""
 
-    def __init__(self, what: str, checkpoint: object = None) -> None:
-        super().__init__(what, checkpoint)
-        self.what, self.checkpoint = what, checkpoint
+    def __init__(
+        self,
+        what: str,
+        checkpoint: object = None,
+        hint: str = "try a smaller learning_rate or a clip_norm, or look for log(0) and 0/0 in the loss",
+    ) -> None:
+        super().__init__(what, checkpoint, hint)
+        self.what, self.checkpoint, self.hint = what, checkpoint, hint
 
     def __str__(self) -> str:
         there = "" if self.checkpoint is None else f"; the last good checkpoint is {self.checkpoint}"
-        hint = "try a smaller learning_rate or a clip_norm, or look for log(0) and 0/0 in the loss"
-        return f"{self.what}{there}: {hint}"
+        return f"{self.what}{there}: {self.hint}"
 
 
 class RunFolderError(KhotError, OSError):

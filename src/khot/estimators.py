@@ -83,7 +83,7 @@ def fitting(estimator: Any) -> Iterator[Path]:
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"stopped by Ctrl-C{_how_to_go_on(estimator.folder)}") from None
         if isinstance(error, DivergedError) and estimator.folder is None:
-            raise DivergedError(error.what) from None  # the checkpoint is gone
+            raise DivergedError(error.what, hint=error.hint) from None  # the checkpoint is gone
         raise
 
 

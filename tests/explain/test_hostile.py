@@ -9,10 +9,19 @@ import pytest
 import torch
 from torch import nn
 
-from khot.errors import BlackBoxError, InvalidTypeError, InvalidValueError, KhotError, ModelFileError, RunFolderError
+from khot.errors import (
+    BlackBoxError,
+    DivergedError,
+    InvalidTypeError,
+    InvalidValueError,
+    KhotError,
+    ModelFileError,
+    RunFolderError,
+)
 from khot.explain import Columns, Patches, SubsetExplainer, Tokens, fidelity
 from khot.explain._training import rows_at_once
 from khot.explain.maskers import Items
+from khot.topk import hard_topk
 from tests.explain.test_explainer import TEXTS, X, from_last_column, quick
 
 FEW = X[:60]
@@ -273,3 +282,97 @@ def test_other_choices_must_fit_the_items_and_the_model():
     for k in (np.array(2), np.array([1, 2]), np.full(60, 1.5), np.full(60, -1)):
         with pytest.raises(InvalidValueError, match="k must be a whole number, or 60 of them"):
             fidelity.random_items(explanation.free, k)
+
+
+def test_double_precision_as_the_default_of_torch(tmp_path):
+    plain = fitted().explain(FEW)
+    torch.set_default_dtype(torch.float64)
+    try:
+        explainer = fitted()
+        explainer.save(tmp_path)
+        loaded = SubsetExplainer.load(tmp_path).explain(FEW)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert loaded.scores.dtype == plain.scores.dtype
+    np.testing.assert_array_equal(loaded.chosen, explainer.explain(FEW).chosen)
+
+
+class Double(nn.Linear):
+    def forward(self, input):
+        return super().forward(input).double()
+
+
+def test_selectors_and_samplers_in_double_precision():
+    assert fitted(selector=Double(5, 5)).explain(FEW).scores.dtype == np.float32
+    fitted(sampler=lambda logits, k, t, generator=None: (logits / t).softmax(-1).double())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampler": lambda logits, k, t, generator=None: logits.softmax(-1).detach()},
+        {"relaxation": lambda keys, k, t: hard_topk(keys, k)},
+    ],
+)
+def test_samples_without_a_gradient_are_refused(options):
+    with pytest.raises(InvalidValueError, match="sampler and relaxation must have a gradient in the logits"):
+        fitted(**options)
+
+
+def test_a_selector_whose_logits_lose_a_row_is_told():
+    class Squeezes(nn.Linear):
+        def forward(self, input):
+            return super().forward(input).squeeze()
+
+    explainer = fitted(selector=Squeezes(5, 5))
+    explainer.explain(FEW)
+    with pytest.raises(InvalidValueError, match=r"selector must return .* of shape \(1, 5\), but got .* of shape \(5,"):
+        explainer.explain(FEW[:1])
+
+
+def test_a_selector_that_says_nan():
+    explainer = fitted()
+    with torch.no_grad():
+        next(explainer.module_.selector.parameters()).fill_(torch.nan)
+    with pytest.raises(InvalidValueError, match="selector must return numbers, but got NaN"):
+        explainer.explain(FEW)
+
+
+def test_a_training_that_diverges_says_what_to_do():
+    with pytest.raises(DivergedError, match="try a smaller learning_rate, or another temperature or random_state"):
+        fitted(learning_rate=1e30, epochs=5)
+
+
+def test_modules_that_wait_for_their_first_row_are_refused():
+    with pytest.raises(InvalidValueError, match="is lazy"):
+        SubsetExplainer(1, selector=nn.LazyBatchNorm1d(affine=False))
+
+
+def test_codes_must_be_tensors():
+    class Arrays(Columns):
+        def encode(self, X):  # noqa: N803
+            found = super().encode(X)
+            return Items(found.codes.numpy(), found.present)
+
+    with pytest.raises(InvalidTypeError, match="encode rows as tensors, but got ndarray and Tensor"):
+        fitted(masker=Arrays())
+
+
+def test_a_row_with_nothing_to_choose_is_the_same_alone():
+    explainer, eligible = fitted(), np.ones((60, 5), bool)
+    eligible[7] = False
+    together, alone = explainer.explain(FEW, eligible=eligible), explainer.explain(FEW[7:8], eligible=eligible[7:8])
+    assert not together.chosen[7].any()
+    assert not alone.chosen.any()
+    with pytest.raises(InvalidValueError, match="leaves no item to choose"):
+        explainer.explain(FEW, eligible=np.zeros(5, bool))
+    with pytest.raises(InvalidValueError, match="leaves no item to choose"):
+        quick(k=1).fit(from_last_column, FEW, eligible=np.zeros((60, 5), bool))
+
+
+def test_what_fails_leaves_the_explainer_as_it_was():
+    explainer = fitted(random_choices=None)
+    assert explainer.random_choices_ == 3
+    with pytest.raises(BlackBoxError):
+        explainer.fit(lambda rows: None, np.tile(FEW, (40, 1)))
+    assert explainer.random_choices_ == 3

@@ -2,6 +2,8 @@
 
 import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,11 +64,22 @@ def new_networks(model: Any, classes: int) -> Explainer:
     def selector() -> nn.Module:
         return model.masker_.selector() if model.selector is None else copy.deepcopy(model.selector)
 
-    with torch.random.fork_rng([]):
+    with torch.random.fork_rng([]), _single_precision():
         torch.manual_seed(model.random_state)
         chooses = SelectorByClass([selector() for _ in range(classes)]) if model.for_class else selector()
         own = model.predictor
         return Explainer(chooses, model.masker_.predictor(classes) if own is None else copy.deepcopy(own))
+
+
+@contextmanager
+def _single_precision() -> Iterator[None]:
+    """New networks are in the precision of the codes, whatever the default of torch."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def settings(model: Any, temperature: float, epochs: int, batch_size: int) -> Settings:
@@ -116,7 +129,11 @@ def _fit(
     }
     if model.verbose:
         print(f"temperature {temperature:g}:")
-    return fit(module, loss, kept, chosen, validate=validate, verbose=bool(model.verbose), **options)
+    try:
+        return fit(module, loss, kept, chosen, validate=validate, verbose=bool(model.verbose), **options)
+    except DivergedError as error:
+        hint = "try a smaller learning_rate, or another temperature or random_state"
+        raise DivergedError(error.what, error.checkpoint, hint) from error
 
 
 def _least_epochs(model: Any, kept: Rows) -> int:

@@ -1,14 +1,14 @@
 """What an explainer is given, checked."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedParameter
+from torch.nn.parameter import is_lazy
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
@@ -38,7 +38,7 @@ def network(name: str, value: Any) -> nn.Module | None:
     """A module or None."""
     if value is not None and not isinstance(value, nn.Module):
         raise InvalidTypeError(f"{name} must be a torch.nn.Module, but got {value!r}: pass one, or None")
-    if value is not None and any(isinstance(each, UninitializedParameter) for each in value.parameters()):
+    if value is not None and any(map(is_lazy, [*value.parameters(), *value.buffers()])):
         raise InvalidValueError(f"{name} must have all its parameters, but {value!r} is lazy: call it with a row first")
     return value
 
@@ -73,12 +73,23 @@ def encoded(masker: Masker, X: Any) -> Items:  # noqa: N803
             f"the masker must encode rows as Items, but returned {items!r}: return Items(codes, present)"
         )
     codes, present = items.codes, items.present
+    if not isinstance(codes, Tensor) or not isinstance(present, Tensor):
+        raise InvalidTypeError(
+            f"the masker must encode rows as tensors, but got {type(codes).__name__} and {type(present).__name__}: "
+            "convert them with torch.as_tensor"
+        )
     if not len(codes) == len(present) == len(X) or present.dtype != torch.bool or present.ndim != 2:
         raise InvalidValueError(
             f"the masker must encode the {len(X)} rows of X with a bool tensor (rows, items) of what is present, but "
             f"got {len(codes)} rows and {present.dtype} of shape {tuple(present.shape)}: pass one row for each"
         )
     return Items(codes.detach(), present)
+
+
+def in_order(masker: Masker, X: Any) -> Any:  # noqa: N803
+    """Rows with their columns as the black box knows them, if they came in another order."""
+    arrange = getattr(masker, "in_order", None)
+    return X if arrange is None else arrange(X)
 
 
 def check_networks(masker: Masker, given: dict[str, nn.Module | None]) -> None:
@@ -125,15 +136,24 @@ def named_rows(value: Any, rows: int) -> list[int | str] | None:
     """As many names of rows, or None."""
     if value is None:
         return None
-    names = value if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    names = list(value) if _in_order(value) else value
     if not isinstance(names, list) or len(names) != rows:
         raise InvalidValueError(f"row_names must name the {rows} rows of X, but got {value!r}: pass a list of as many")
-    plain = (name.item() if isinstance(name, np.generic) else name for name in names)
-    return [name if isinstance(name, int | str) else str(name) for name in plain]
+    numbers = [name.item() if isinstance(name, Tensor | np.number) and name.ndim == 0 else name for name in names]
+    if all(_checks.is_integer(number) and abs(number) < 2**63 for number in numbers):
+        return [int(number) for number in numbers]
+    return [str(name) for name in numbers]
 
 
 def named_classes(value: Any) -> list[str]:
     """Names of classes."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if not _in_order(value):
         raise InvalidTypeError(f"class_names must be a sequence of names, but got {value!r}: pass a list")
     return [str(name) for name in value]
+
+
+def _in_order(value: Any) -> bool:
+    """Whether this is several things one after the other, as sets and tables are not."""
+    return (
+        isinstance(value, Iterable) and not isinstance(value, str | bytes | Set | Mapping) and data_frame(value) is None
+    )

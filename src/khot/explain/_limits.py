@@ -10,11 +10,12 @@ from khot.explain.maskers import Items
 from khot.explain.maskers.forms import array
 
 
-def limits(items: Items, eligible: Any, forced: Any, k: int) -> dict[str, Tensor]:
-    """Flags (n, items) of what may and what must be chosen, of the items that are present."""
+def limits(items: Items, eligible: Any, forced: Any, k: int, learning: bool = False) -> dict[str, Tensor]:
+    """Flags (n, items) of what may and what must be chosen, of the items that are present; something, when learning."""
     may = items.present if eligible is None else items.present & _flags("eligible", eligible, items.present)
     must = torch.zeros_like(may) if forced is None else items.present & _flags("forced", forced, items.present)
-    if eligible is not None and not bool((may | must).any()):
+    needed = learning or (for_all_rows(eligible) is not None and bool(items.present.any()))
+    if eligible is not None and needed and not bool((may | must).any()):
         raise InvalidValueError("eligible leaves no item to choose in any row: allow some")
     most = int(must.sum(1).amax())
     if most > k:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from khot.errors import InvalidValueError
 from khot.explain._by_class import frozen
+from khot.explain.maskers import Items
 from khot.explain.samplers import Sampler
 from khot.topk import hard_topk
 from khot.training import Step
@@ -36,7 +37,8 @@ class Explainer(nn.Module):
 
     def scores(self, codes: Tensor, classes: Tensor | None) -> Tensor:
         """Logits (b, items) of the items, for classes (b,) if the selector is told them."""
-        return self.selector(codes) if classes is None else self.selector(codes, classes)
+        logits = self.selector(codes) if classes is None else self.selector(codes, classes)
+        return logits.float() if isinstance(logits, Tensor) and logits.dtype == torch.float64 else logits
 
     def forward(
         self,
@@ -56,7 +58,12 @@ class Explainer(nn.Module):
 
 
 def chosen(logits: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Callable) -> Tensor:
-    """A mask (b, items) of the forced items, and of as many of the eligible as are then still wanted."""
+    """A mask (b, items) of the forced items, and of as many of the eligible as are then still wanted.
+
+    It is NaN where the logits are, for a training to say that it diverged.
+    """
+    if bool(logits.isnan().any()):
+        return logits * torch.nan
     free = logits.masked_fill(~eligible | forced, -torch.inf)
     wanted = min(k, logits.shape[-1])
     if not forced.any():
@@ -76,11 +83,14 @@ class ExplainLoss:
 
     def __call__(self, module: nn.Module, batch: Rows, step: Step) -> Tensor:
         def choose(logits: Tensor, k: int | Tensor) -> Tensor:
-            if bool(logits.isnan().any()):
-                return logits * torch.nan  # for the training to say that it diverged
             mask = self.sampler(logits, k, step.temperature, step.generator)
             _must_have_shape("sampler", mask, logits.shape, "a number for each item")
-            return mask
+            if logits.requires_grad and not mask.requires_grad:
+                raise InvalidValueError(
+                    "sampler and relaxation must have a gradient in the logits, from which the selector learns, "
+                    "but got a result without: pass a relaxed one"
+                )
+            return mask.to(logits.dtype)
 
         given = (batch[name] for name in ("codes", "eligible", "forced"))
         loss = cross_entropy(batch["outputs"], module(*given, self.k, choose, batch.get("classes")))
@@ -151,15 +161,19 @@ def rows_at_once(codes: Tensor) -> int:
     return max(1, min(_ROWS, _NUMBERS // max(1, codes[0].numel())))
 
 
-def scores(module: Explainer, codes: Tensor, classes: Tensor | None) -> Tensor:
+def scores(module: Explainer, items: Items, classes: Tensor | None) -> Tensor:
     """The logits (n, items) of all rows, on the CPU."""
     if module.training:
         module.eval()
-    found, step = [], rows_at_once(codes)
+    codes, found = items.codes, []
+    step = rows_at_once(codes)
     with torch.no_grad():
         for start in range(0, len(codes), step):
             told = None if classes is None else classes[start : start + step].to(module.device)
-            found.append(module.scores(codes[start : start + step].to(module.device), told).float().cpu())
+            logits = module.scores(codes[start : start + step].to(module.device), told)
+            _must_have_shape("selector", logits, items.present[start : start + step].shape, "a logit for each item")
+            found.append(logits.float().cpu())
+    _check_scores(torch.cat(found), items.present)
     return torch.cat(found)
 
 
@@ -172,8 +186,10 @@ def check_selector(module: Explainer, codes: Tensor, present: Tensor, by_class: 
         _must_have_shape("selector", logits, present[:2].shape, "a logit for each item")
 
 
-def check_scores(logits: Tensor, present: Tensor) -> None:
-    """Refuse logits (n, items) of a selector that leave out items that are present."""
+def _check_scores(logits: Tensor, present: Tensor) -> None:
+    """Refuse logits (n, items) of a selector that are no numbers, or leave out items that are present."""
+    if bool(logits.isnan().any()):
+        raise InvalidValueError("selector must return numbers, but got NaN: look at its weights, or train it anew")
     if bool((present & (logits == -torch.inf)).any()):
         raise InvalidValueError(
             "selector must return finite logits, but got -inf for an item that is present: "

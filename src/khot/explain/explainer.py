@@ -24,6 +24,7 @@ from khot.explain._inputs import (
     encoded,
     find_masker,
     function,
+    in_order,
     named_classes,
     named_rows,
     network,
@@ -239,16 +240,16 @@ class SubsetExplainer:
         function(predict_proba)
         if count(X) < 2:
             raise InvalidValueError(f"X must have at least two rows, but got {len(X)}: add some")
-        few = self.for_class or count(X) < FEW_ROWS
-        self.random_choices_ = (CHOICES if few else 0) if self.random_choices is None else self.random_choices
         with fitting(self) as folder:
+            few = self.for_class or count(X) < FEW_ROWS
+            self.random_choices_ = (CHOICES if few else 0) if self.random_choices is None else self.random_choices
             check_networks(self.masker, {"selector": self.selector, "predictor": self.predictor})
             check_unused(folder, self.resume, about(self))
             self.masker_ = copy.deepcopy(self.masker)
             self.masker_.fit(X)
             items = encoded(self.masker_, X)
             self.limits_ = {"eligible": for_all_rows(eligible), "forced": for_all_rows(forced)}
-            rows = {"codes": items.codes, **limits(items, eligible, forced, self.k)}
+            rows = {"codes": items.codes, **limits(items, eligible, forced, self.k, learning=True)}
             warn_of_nothing_to_choose(rows["eligible"], rows["forced"], self.k)
             _training.check_selector(new_networks(self, classes=2), items.codes, items.present, self.for_class)
             kept = None if self.folder is None else folder
@@ -297,7 +298,8 @@ class SubsetExplainer:
         eligible, forced : bool array, shape (items,) or (n, items), optional
             As in `fit`, from which they are taken by default if they were of shape (items,).
         row_names : sequence of texts or numbers, optional
-            Names of the rows, such as ids, for the forms of the explanation; by default they are numbered from 0.
+            Names of the rows, such as ids, for the forms of the explanation; by default the index of a data frame or
+            series of pandas, and for all else numbers from 0.
 
         Returns
         -------
@@ -308,7 +310,9 @@ class SubsetExplainer:
         self._check_fitted()
         if count(X) == 0:
             raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
+        row_names = X.index if row_names is None and hasattr(X, "iloc") else row_names
         names: dict[str, Any] = {"class_names": self.class_names, "row_names": named_rows(row_names, count(X))}
+        X = in_order(self.masker_, X)  # noqa: N806
         items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
         forced = self.limits_["forced"] if forced is None else forced
@@ -316,8 +320,7 @@ class SubsetExplainer:
         free = (flags["eligible"] & ~flags["forced"]).numpy()
         black_box = self.predict_proba_ if predict_proba is None else function(predict_proba)
         whole = None if black_box is None else outputs(black_box, X, self.model_batch_size, self.classes_)
-        logits = _training.scores(self.module_, items.codes, self._classes(whole))
-        _training.check_scores(logits, items.present)
+        logits = _training.scores(self.module_, items, self._classes(whole))
         chosen = _training.chosen(logits, **flags, k=self.k, choose=hard_topk).bool().numpy()
         scores = logits.masked_fill(~items.present, -torch.inf).numpy()
         if black_box is None:

@@ -135,7 +135,8 @@ class Explanation:
         """
         from khot.report.explanations import write_explanations
 
-        introduction = f"{self._agreement()} The stronger an item is marked, the higher is its score.".strip()
+        marks = "" if hasattr(self.masker, "picture") else " The stronger an item is marked, the higher is its score."
+        introduction = f"{self._agreement()}{marks}".strip()
         write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], introduction)
 
     def _repr_html_(self) -> str:
@@ -169,7 +170,8 @@ class Explanation:
 
         draw = getattr(self.masker, "picture", None)
         if draw is not None:
-            marked = picture(draw(self._row(row), self.chosen[row]))
+            scores = (f"{record['text']} (score {record['score']:.3g})" for record in self._records(row))
+            marked = picture(draw(self._row(row), self.chosen[row]), f"chosen: {', '.join(scores)}")
         else:
             marked = "".join(self._piece_html(row, text, item) for text, item in self._separated(row))
         return f'<article class="khot"><p class="says">{escape(self._says(row))}</p><p>{marked}</p></article>'

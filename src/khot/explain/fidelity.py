@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain._choices import masked
-from khot.explain._inputs import encoded, function
+from khot.explain._inputs import encoded, function, in_order
 from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
@@ -81,6 +81,7 @@ def post_hoc_accuracy_of(
         )
     if isinstance(masker, type) or not callable(getattr(masker, "mask", None)):
         raise InvalidTypeError(f"masker must be a fitted one, but got {masker!r}: pass explainer.masker_")
+    X = in_order(masker, X)  # noqa: N806
     items = encoded(masker, X).present.shape[1]
     if chosen.shape[1] != items:
         raise InvalidValueError(
@@ -186,6 +187,8 @@ def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) 
     >>> gradient_norms(model, torch.zeros(1, 3))
     array([[0., 0., 2.]], dtype=float32)
     """
+    if layer is None and isinstance(X, Tensor) and not X.is_floating_point():
+        raise InvalidTypeError(f"layer must be the model's embedding for tokens of {X.dtype}, but got None: pass it")
     if layer is None:
         rows = _checks.float_tensor("X", X).detach().requires_grad_()
         return _gradient(model, rows, [rows]).abs().cpu().numpy()

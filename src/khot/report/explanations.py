@@ -64,10 +64,11 @@ def write_explanations(path: Path, title: str, rows: Sequence[str], introduction
     write_text(path, page)
 
 
-def picture(pixels: NDArray[np.uint8]) -> str:
-    """An image (height, width, 3) as HTML."""
+def picture(pixels: NDArray[np.uint8], told: str) -> str:
+    """An image (height, width, 3) as HTML, with what it shows in words."""
     from matplotlib.image import imsave
 
     file = BytesIO()
     imsave(file, pixels, format="png")
-    return f'<img src="data:image/png;base64,{b64encode(file.getvalue()).decode()}" alt="">'
+    told = escape(told)
+    return f'<img src="data:image/png;base64,{b64encode(file.getvalue()).decode()}" alt="{told}" title="{told}">'

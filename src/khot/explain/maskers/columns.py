@@ -15,6 +15,8 @@ from khot.explain.maskers.forms import array, data_frame, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 
+_ALL_DIGITS = 2.0**53  # of whole numbers below it
+
 
 @dataclass
 class Columns:
@@ -83,11 +85,20 @@ class Columns:
         back = np.argsort(self._order(_names(X)))
         return replaced(X, chosen[:, np.asarray(self.group_of_)[back]], baseline[back])
 
+    def in_order(self, X: Any) -> Any:  # noqa: N803
+        """Data frames with their columns in the order of `fit`, as the black box knows them."""
+        frame = data_frame(X)
+        if frame is None or not self.columns_:
+            return X
+        self._checked(X)
+        order = self._order(_names(X))
+        return X if order == sorted(order) else frame[:, order].to_native()
+
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """`name = value` of the columns of each group."""
         names = [str(name) for name in row.index] if hasattr(row, "iloc") else _names(row)
         numbers = _as_written(array("a row", row).reshape(-1))[self._order(names)]
-        values = [f"{name} = {number:.10g}" for name, number in zip(self.names_, numbers, strict=True)]
+        values = [f"{name} = {_written(number)}" for name, number in zip(self.names_, numbers, strict=True)]
         groups = np.asarray(self.group_of_)
         return [(", ".join(values[i] for i in np.flatnonzero(groups == g)), g) for g in range(self._items)]
 
@@ -135,11 +146,15 @@ class Columns:
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
         values = _numbers(X)
+        order = self._order(_names(X))
         if values.shape[1] != len(self.names_):
+            others = [repr(name) for name in _names(X) if name not in self.columns_]
+            told = f", such as {others[0]}" if others and self.columns_ else ""
             raise InvalidValueError(
-                f"rows must have {len(self.names_)} columns as in fit, but got {values.shape[1]}: pass the same columns"
+                f"rows must have {len(self.names_)} columns as in fit, but got {values.shape[1]}{told}: "
+                "pass the same columns"
             )
-        return values[:, self._order(_names(X))]
+        return values[:, order]
 
     def _order(self, names: list[str]) -> list[int]:
         """Where the columns of `fit` stand among those of these names."""
@@ -168,6 +183,11 @@ def _as_written(numbers: np.ndarray) -> np.ndarray:
     return (numbers.astype(str) if numbers.dtype.kind == "f" else numbers).astype(float)
 
 
+def _written(number: float) -> str:
+    """Whole numbers, such as ids, with all their digits."""
+    return f"{number:.0f}" if number.is_integer() and abs(number) < _ALL_DIGITS else f"{number:.10g}"
+
+
 def _columns_of(group: Any, number: int) -> list[int | str]:
     """A group as a list of plain numbers and names."""
     columns = [] if isinstance(group, str) or not hasattr(group, "__iter__") else list(group)
@@ -193,12 +213,13 @@ def _baseline(baseline: Any, count: int) -> list[float]:
 
 
 def _must_hold_numbers(X: Any) -> None:  # noqa: N803
-    """Refuse texts and dates in a data frame, which an array might take for numbers."""
+    """Refuse texts, categories and dates in a data frame, which an array might take for numbers."""
     import narwhals
 
+    others = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Binary)
     frame = data_frame(X)
     for name, dtype in {} if frame is None else frame.schema.items():
-        if dtype.is_temporal() or dtype == narwhals.String:
+        if dtype.is_temporal() or dtype in others:
             raise InvalidTypeError(
                 f"a table must consist of numbers, but column {name!r} is {dtype}: encode it as numbers, or drop it; "
                 "for texts pass the column alone, and masker='words'"
@@ -211,6 +232,8 @@ def _numbers(X: Any) -> np.ndarray:  # noqa: N803
     try:
         if values.dtype.kind not in "biufO":
             raise TypeError(f"got {values.dtype}")
+        if values.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in values.flat):
+            raise TypeError("got texts")
         values = values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidTypeError(

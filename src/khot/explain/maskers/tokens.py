@@ -71,7 +71,7 @@ class Tokens:
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """The numbers, with spaces between those of an item."""
-        items = [np.atleast_1d(item) for item in array("a row", row)]
+        items = [np.atleast_1d(item) for item in array("a row", row).reshape(self.shape_)]
         texts = [" ".join(str(token) for token in item[item != self.padding]) for item in items]
         return [(text, i) for i, text in enumerate(texts) if text]
 
