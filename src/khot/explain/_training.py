@@ -173,8 +173,9 @@ def scores(module: Explainer, items: Items, classes: Tensor | None) -> Tensor:
             logits = module.scores(codes[start : start + step].to(module.device), told)
             _must_have_shape("selector", logits, items.present[start : start + step].shape, "a logit for each item")
             found.append(logits.float().cpu())
-    _check_scores(torch.cat(found), items.present)
-    return torch.cat(found)
+    result = torch.cat(found)
+    _check_scores(result, items.present)
+    return result
 
 
 def check_selector(module: Explainer, codes: Tensor, present: Tensor, by_class: bool) -> None:
