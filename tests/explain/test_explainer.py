@@ -152,8 +152,11 @@ def test_a_predictor_that_has_learnt_nothing():
                 quick(k=1, epochs=1, for_class=for_class).fit(constant, X)
 
 
-def test_the_temperature_is_searched_on_held_out_rows():
-    explainer = quick(temperature="search", epochs=1, search_epochs=1).fit(from_last_column, X[:200])
+def test_the_temperature_is_searched_on_held_out_rows(capsys):
+    explainer = quick(temperature="search", epochs=1, search_epochs=1, verbose=True).fit(from_last_column, X[:200])
+    told = capsys.readouterr().out
+    assert told.count("after a short training") == 5
+    assert told.splitlines()[5] == f"temperature {explainer.temperature_:g}:"
     assert list(explainer.search_) == [0.1, 0.5, 1.0, 2.0, 5.0]
     assert explainer.temperature_ == min(explainer.search_, key=explainer.search_.get)
     assert len(explainer.history_) == 17  # of three steps, as long as each training of the search, which has 50 steps

@@ -45,11 +45,15 @@ def train(model: Any, rows: Rows, folder: Path) -> Trained:
         for value in TEMPERATURES:
             search[value], took = _try(model, kept, held_out, value, short, folder / f"search-{value:g}")
             seconds += took
+            if model.verbose:
+                print(f"temperature {value:g}: validation loss {search[value]:.4f} after a short training")
         temperature, epochs = min(search, key=lambda value: search[value]), max(epochs, short)
     else:
         temperature = float(model.temperature)
     module = new_networks(model, model.classes_)
-    run = _fit(model, module, kept, held_out, temperature, epochs, folder / "training")
+    if model.verbose:
+        print(f"temperature {temperature:g}:")
+    run = _fit(model, module, kept, held_out, temperature, epochs, folder / "training", verbose=bool(model.verbose))
     best = run.best["validation"]
     if model.for_class:
         warn_of_nothing_learnt(kept["answers"].flatten(0, 1), held_out["answers"].flatten(0, 1), best["answers"])
@@ -106,7 +110,8 @@ def about(model: Any) -> dict[str, Any]:
 def _try(model: Any, kept: Rows, held_out: Rows, temperature: float, epochs: int, folder: Path) -> tuple[float, float]:
     """The loss on held-out rows after a short training, infinity if it diverges, and the seconds it took."""
     try:
-        run = _fit(model, new_networks(model, model.classes_), kept, held_out, temperature, epochs, folder)
+        networks = new_networks(model, model.classes_)
+        run = _fit(model, networks, kept, held_out, temperature, epochs, folder, verbose=False)
     except DivergedError:
         return math.inf, 0.0
     loss = run.best["validation"]["loss"]
@@ -114,7 +119,14 @@ def _try(model: Any, kept: Rows, held_out: Rows, temperature: float, epochs: int
 
 
 def _fit(
-    model: Any, module: nn.Module, kept: Rows, held_out: Rows, temperature: float, epochs: int, folder: Path
+    model: Any,
+    module: nn.Module,
+    kept: Rows,
+    held_out: Rows,
+    temperature: float,
+    epochs: int,
+    folder: Path,
+    verbose: bool,
 ) -> Run:
     chosen = settings(model, temperature, epochs, min(model.batch_size, len(kept["codes"])))
     if chosen.patience is not None:
@@ -127,10 +139,8 @@ def _fit(
         "about": about(model),
         "accelerator": model.device,
     }
-    if model.verbose:
-        print(f"temperature {temperature:g}:")
     try:
-        return fit(module, loss, kept, chosen, validate=validate, verbose=bool(model.verbose), **options)
+        return fit(module, loss, kept, chosen, validate=validate, verbose=verbose, **options)
     except DivergedError as error:
         hint = "try a smaller learning_rate, or another temperature or random_state"
         raise DivergedError(error.what, error.checkpoint, hint) from error

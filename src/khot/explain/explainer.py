@@ -100,7 +100,7 @@ class SubsetExplainer:
     resume : bool
         Go on with the trainings in `folder`.
     verbose : bool
-        Print the losses of every epoch.
+        Print the losses of the epochs, and of each temperature of the search.
 
     Attributes
     ----------
