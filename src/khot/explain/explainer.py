@@ -74,7 +74,7 @@ class SubsetExplainer:
     random_choices : int, optional
         So many random choices of k items of each row the black box is asked about too, and the predictor learns its
         answers: it learns more from as many rows, and answers more as the black box does. By default 3 for fewer than
-        2,000 rows, which makes explanations of few rows much better, and with `for_class`, which needs some; else none.
+        2,000 rows, of which explanations mostly become better, and with `for_class`, which needs some; else none.
     temperature : "search" or float
         By default the one of 0.1, 0.5, 1, 2 and 5 with the least loss on held-out rows after a short training each.
     epochs, batch_size, learning_rate, optimizer, averaging, patience

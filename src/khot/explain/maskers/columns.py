@@ -87,11 +87,10 @@ class Columns:
 
     def in_order(self, X: Any) -> Any:  # noqa: N803
         """Data frames with their columns in the order of `fit`, as the black box knows them."""
-        frame = data_frame(X)
-        if frame is None or not self.columns_:
+        frame, names = data_frame(X), _names(X)
+        if not self.columns_ or len(names) != len(self.columns_):  # `encode` tells what is wrong with the latter
             return X
-        self._checked(X)
-        order = self._order(_names(X))
+        order = self._order(names)
         return X if order == sorted(order) else frame[:, order].to_native()
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
