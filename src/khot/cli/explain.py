@@ -200,7 +200,7 @@ def apply(
     told = f"the model says the same about the chosen items alone in {100 * share.value:.1f}% of the rows"
     random = 100 * random_accuracy(explanation, predict_proba).value
     interval = f"95% interval {100 * share.low:.1f} to {100 * share.high:.1f}"
-    print(f"{told} ({interval}), and about as many items that are chosen at random in {random:.1f}%", file=sys.stderr)
+    print(f"{told} ({interval}); for as many random items: {random:.1f}%", file=sys.stderr)
 
 
 def _check_kind(text: str | None, items: str, length: int | None, sentences: int | None) -> None:
