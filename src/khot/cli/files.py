@@ -9,10 +9,10 @@ def check_run(run: Path | None, out: Path) -> None:
     """Refuse a run in the folder of the model or around it, which would then hold other things, and one in a file."""
     from khot.errors import InvalidValueError
 
-    if run is not None and run.is_file():
-        raise InvalidValueError(f"--run must be a folder, but {run} is a file: name another")
     if run is None:
         return
+    if run.is_file():
+        raise InvalidValueError(f"--run must be a folder, but {run} is a file: name another")
     inner, outer = run.resolve(), out.resolve()
     if outer in (inner, *inner.parents) or inner in outer.parents:
         raise InvalidValueError(

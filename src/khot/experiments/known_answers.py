@@ -106,8 +106,9 @@ SIZES = {  # which of its two halves decides a row of the switch is not found fr
 }
 SEEDS = {"quick": (0,), "full": (3, 4, 5)}  # the settings were chosen with 0, 1 and 2
 SETTINGS = {"learning_rate": 3e-3, "patience": None}
-TEMPERATURES = {name: {"subset": 0.3, "l2x": 0.3} for name in PROBLEMS}
-TEMPERATURES["switch"] = {"subset": 2.0, "l2x": 1.0}  # of 0.3, 0.6, 1 and 2 the best; colder ones get stuck
+TEMPERATURES = {name: {"subset": 0.3, "l2x": 0.3} for name in PROBLEMS} | {
+    "switch": {"subset": 2.0, "l2x": 1.0}  # of 0.3, 0.6, 1 and 2 the best; colder ones get stuck
+}
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def named_rows(value: Any, rows: int) -> list[int | str] | None:
     """As many names of rows, or None."""
     if value is None:
         return None
-    names = list(value) if _in_order(value) else value
+    names = list(value) if _is_listing(value) else value
     if not isinstance(names, list) or len(names) != rows:
         raise InvalidValueError(f"row_names must name the {rows} rows of X, but got {value!r}: pass a list of as many")
     numbers = [name.item() if isinstance(name, Tensor | np.number) and name.ndim == 0 else name for name in names]
@@ -147,12 +147,12 @@ def named_rows(value: Any, rows: int) -> list[int | str] | None:
 
 def named_classes(value: Any) -> list[str]:
     """Names of classes."""
-    if not _in_order(value):
+    if not _is_listing(value):
         raise InvalidTypeError(f"class_names must be a sequence of names, but got {value!r}: pass a list")
     return [str(name) for name in value]
 
 
-def _in_order(value: Any) -> bool:
+def _is_listing(value: Any) -> bool:
     """Whether this is several things one after the other, as sets and tables are not."""
     return (
         isinstance(value, Iterable) and not isinstance(value, str | bytes | Set | Mapping) and data_frame(value) is None

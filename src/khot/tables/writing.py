@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
         plain, quoted = (
             csv.writer(file, lineterminator="\n", quoting=quoting) for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
         )
-        for row in (header, *rows):  # csv leaves a carriage return alone, which ends a line
-            (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
+        for row in chain([header], rows):  # csv leaves a carriage return alone, which ends a line
+            (quoted if any(isinstance(cell, str) and "\r" in cell for cell in row) else plain).writerow(row)
 
 
 def check_points(path: Path, named: bool) -> None:
