@@ -8,8 +8,8 @@ from tests import oracles
 from tests.problems import Problem, problems
 
 from benchmarks.common import write
-from khot.kernels import successive
-from khot.kernels.constants import SUM
+from khot.topk.successive._compiled import tables as successive
+from khot.topk.successive._compiled.constants import SUM
 
 PATHS = ["bad", "empty", "short", "nodes", "all items", "32 digits"]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from khot._report.page import Section, write_page
 from khot.cli import app
 from khot.experiments import embed, knn, known_answers
-from khot.report.page import Section, write_page
 
 
 def test_the_demo_writes_a_page_that_needs_nothing_else(

@@ -7,8 +7,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from khot.errors import DataFileError
-from khot.tables import (
+from khot._tables import (
     Layout,
     read_labels,
     read_layout,
@@ -19,6 +18,7 @@ from khot.tables import (
     write_csv,
     write_layout,
 )
+from khot.errors import DataFileError
 
 
 def written(folder: Path, text: str) -> Path:

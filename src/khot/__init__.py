@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from khot import _forks  # noqa: F401  watches from here on
+from khot._jit import forks  # noqa: F401  watches from here on
 
 __version__ = "0.1.0"
 

@@ -46,7 +46,7 @@ def test_there_is_no_density():
 def test_k_1_is_relaxed_one_hot_categorical_given_the_same_noise(monkeypatch: pytest.MonkeyPatch):
     logits = torch.randn(6, 5, generator=seeded(), dtype=F64)
     uniform = torch.rand(6, 5, generator=seeded(1), dtype=F64)
-    monkeypatch.setattr("khot.kernels.AVAILABLE", False)  # so that the noise is torch's own
+    monkeypatch.setattr("khot._jit.AVAILABLE", False)  # so that the noise is torch's own
     monkeypatch.setattr(torch, "rand", lambda shape, **options: 1 - uniform)  # khot builds -log u from 1 - u
     ours = RelaxedSubset(logits, 1, 0.7).rsample()
     monkeypatch.setattr("torch.distributions.relaxed_categorical.clamp_probs", lambda _: uniform)

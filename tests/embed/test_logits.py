@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.manifold._utils import _binary_search_perplexity
 
-from khot import kernels
+from khot import _jit
 from khot.embed import input_logits
 from khot.errors import InvalidTypeError, InvalidValueError
 from tests.embed.problems import clouds
@@ -13,7 +13,7 @@ from tests.embed.problems import clouds
 
 @pytest.fixture(autouse=True, params=["kernel", "torch"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "AVAILABLE", request.param == "kernel")
+    monkeypatch.setattr(_jit, "AVAILABLE", request.param == "kernel")
 
 
 def rows(n: int = 60, dtype=torch.float64) -> torch.Tensor:

@@ -264,7 +264,7 @@ def test_shares_stay_between_0_and_1():
 
 
 def test_a_failed_save_keeps_what_is_there(tmp_path: Path):
-    from khot.storage import read_parts, write_parts
+    from khot._estimators.storage import read_parts, write_parts
 
     write_parts(tmp_path, "explainer", {"k": 1}, {"a": torch.zeros(2)})
     with pytest.raises(ModelFileError, match="cannot be saved"):

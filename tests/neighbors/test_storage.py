@@ -104,7 +104,7 @@ def test_a_model_outlives_a_save_that_fails(name, tmp_path, monkeypatch):
     model = quick(epochs=1).fit(X, y)
     model.save(tmp_path / "model")
     with monkeypatch.context() as patch:
-        patch.setattr(f"khot.storage.{name}", lambda *_: 1 / 0)
+        patch.setattr(f"khot._estimators.storage.{name}", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             quick(epochs=2).fit(X, y).save(tmp_path / "model")
     assert np.array_equal(SubsetKNNClassifier.load(tmp_path / "model").predict(X), model.predict(X))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from khot.report.maps import scatter_page, scatter_picture, write_map
+from khot._report.maps import scatter_page, scatter_picture, write_map
 
 POINTS = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
 LABELS = np.array(["b", "a</script>", "c & d"])[np.arange(500) % 3]

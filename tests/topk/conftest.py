@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import khot
-from khot import kernels
+from khot import _jit
 
 PATHS = ["compiled", "torch"]
 HAVE_ONE_PATH = (khot.neuralsort, khot.softsort)
@@ -28,9 +28,9 @@ def _runs_twice(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    before = kernels.AVAILABLE
-    kernels.AVAILABLE = item.callspec.params.get("path") != "torch" if hasattr(item, "callspec") else before
+    before = _jit.AVAILABLE
+    _jit.AVAILABLE = item.callspec.params.get("path") != "torch" if hasattr(item, "callspec") else before
     try:
         return (yield)
     finally:
-        kernels.AVAILABLE = before
+        _jit.AVAILABLE = before

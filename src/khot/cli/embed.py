@@ -89,12 +89,12 @@ def fit(
     """
     import numpy as np
 
+    from khot._estimators.storage import check_folder
+    from khot._report.maps import write_map
+    from khot._tables import Layout, read_labelled, read_texts, write_layout
     from khot.embed import TUNED, ParametricTSNE, SubsetSNE
     from khot.embed._storage import BESIDE, KIND
     from khot.errors import InvalidValueError
-    from khot.report.maps import write_map
-    from khot.storage import check_folder
-    from khot.tables import Layout, read_labelled, read_texts, write_layout
 
     if mutual and method == "tsne":
         raise InvalidValueError(
@@ -168,9 +168,9 @@ def transform(
     device
         Kind of device.
     """
+    from khot._tables import Layout, check_points, read_layout, read_matrix, read_texts, write_points
     from khot.embed import load
     from khot.embed._storage import BESIDE
-    from khot.tables import Layout, check_points, read_layout, read_matrix, read_texts, write_points
 
     check_outputs(rows, {"--out": out}, model)
     check_points(out, named=id is not None)

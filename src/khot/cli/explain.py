@@ -95,10 +95,10 @@ def fit(
     resume
         Go on with the trainings in the folder of --run.
     """
+    from khot._estimators.storage import check_folder
     from khot._files import write_text
     from khot.explain import SubsetExplainer
     from khot.explain._storage import BESIDE, KIND
-    from khot.storage import check_folder
 
     here = Path.cwd()  # which the model may change
     check_folder(out, KIND, BESIDE)
@@ -170,9 +170,9 @@ def apply(
     csv
         File for a table of the chosen items. Without any of the three, they are printed.
     """
+    from khot._tables import read_texts, write_csv
     from khot.explain import SubsetExplainer
     from khot.explain.fidelity import post_hoc_accuracy, random_accuracy
-    from khot.tables import read_texts, write_csv
 
     here = Path.cwd()  # which the model may change
     check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
@@ -282,7 +282,7 @@ def _read(
     rows: Path, text: str | None, ignore: Any, header: bool | None, columns: list[str] | None = None
 ) -> tuple[Any, Any]:
     """Texts, or numbers and the names of their columns; in the order of the training's columns, if it knew any."""
-    from khot.tables import read_matrix, read_texts
+    from khot._tables import read_matrix, read_texts
 
     if text is not None:
         return read_texts(rows, text), None

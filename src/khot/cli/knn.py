@@ -85,10 +85,10 @@ def fit(
         Go on with the training in the folder of --run.
     """
     import khot
+    from khot._estimators.storage import check_folder
+    from khot._tables import read_rows, write_layout
     from khot.neighbors import SubsetKNNClassifier
     from khot.neighbors._storage import BESIDE, KIND
-    from khot.storage import check_folder
-    from khot.tables import read_rows, write_layout
 
     check_folder(out, KIND, BESIDE)
     check_run(run, out)
@@ -173,9 +173,9 @@ def predict(
     device
         Kind of device.
     """
+    from khot._tables import read_layout, read_queries, write_csv
     from khot.neighbors import SubsetKNNClassifier
     from khot.neighbors._storage import BESIDE
-    from khot.tables import read_layout, read_queries, write_csv
 
     check_outputs(rows, {"--out": out, "--evidence": evidence, "--probabilities": probabilities}, model)
     classifier = SubsetKNNClassifier.load(model, device=device)

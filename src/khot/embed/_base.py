@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from khot._estimators.fitting import draw_seed, find_device, fitting
 from khot.embed import _rows, _storage
 from khot.embed._fitting import check_parameters, train
 from khot.embed._training import Objective
 from khot.embed.encoders import build, check_output
-from khot.estimators import draw_seed, find_device, fitting
 
 
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from khot import _checks
+from khot._estimators.fitting import check_resume, equal_shares, find_device
 from khot.embed import _rows
 from khot.embed._pretraining import pretrain
 from khot.embed._training import BatchLoss, FixedLoss
 from khot.embed.logits import check_alpha
 from khot.errors import InvalidValueError
-from khot.estimators import check_resume, equal_shares, find_device
 from khot.training import Adam, OneCycle, Run, Settings, fit
 from khot.training._folders import check_about
 

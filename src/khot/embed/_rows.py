@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from khot._scales import mean_and_spread, one_for_zero
+from khot._estimators.fitting import as_array, in_one_line
+from khot._estimators.scaling import mean_and_spread, one_for_zero
 from khot.embed.encoders import SigmoidNet
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.estimators import as_array, in_one_line
 
 _MEMORY = 2**24  # bytes of float64 rows looked at together
 _ROWS = 1024  # embedded together

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from khot._estimators.fitting import find_device
+from khot._estimators.storage import discard, read_model, read_numbers, write_model
 from khot.embed._rows import Shift
 from khot.embed.encoders import build
 from khot.errors import ModelFileError
-from khot.estimators import find_device
-from khot.storage import discard, read_model, read_numbers, write_model
 
 KIND = "embedding"
 BESIDE = ("table.json", "points.npy", "map.png", "map.html")  # that the command line writes into the same folder

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from khot._estimators.fitting import encoder_name
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.estimators import encoder_name
 
 HIDDEN = {"small": (150, 150, 500), "large": (500, 500, 2000)}
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from torch import nn
 
+from khot._estimators.storage import read_numbers
 from khot.embed._storage import KIND
 from khot.embed.parametric_tsne import ParametricTSNE
 from khot.embed.subset_sne import SubsetSNE
-from khot.storage import read_numbers
 
 
 def load(path: Path | str, encoder: nn.Module | None = None, device: str = "cpu") -> SubsetSNE | ParametricTSNE:

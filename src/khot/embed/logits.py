@@ -5,16 +5,16 @@ import math
 import torch
 from torch import Tensor
 
-from khot import _checks, kernels
-from khot.distances import careful_distances, squared_distances
-from khot.errors import InvalidValueError
-from khot.kernels.constants import (
+from khot import _checks, _jit
+from khot._estimators.distances import careful_distances, squared_distances
+from khot.embed._perplexity import (
     ENTROPY_FLAT,
     ENTROPY_TOLERANCE,
     LARGEST_PRECISION,
     LONGEST_PRECISION_STEP,
     PRECISION_STEPS,
 )
+from khot.errors import InvalidValueError
 
 _ALPHAS = 1e-3, 1e6
 _LOST = 1e4  # times the rounding error of the largest distance: what is nearer has lost too many digits
@@ -126,10 +126,10 @@ def _distances(rows: Tensor) -> Tensor:
 
 def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
     """Turn distances, inf on the diagonal, into log-weights, in their place."""
-    if distances.device.type == "cpu" and kernels.AVAILABLE:
-        from khot.kernels import calibration
+    if distances.device.type == "cpu" and _jit.AVAILABLE:
+        from khot.embed import _compiled
 
-        calibration.calibrate(distances.numpy(), perplexity)
+        _compiled.calibrate(distances.numpy(), perplexity)
         return distances
     distances -= distances.amin(1, keepdim=True)
     typical = (distances / len(distances)).nan_to_num(posinf=0).sum(1, keepdim=True)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.distances import careful_distances
+from khot._estimators.distances import careful_distances
+from khot._estimators.fitting import as_array
 from khot.errors import InvalidValueError
-from khot.estimators import as_array
 
 _NUMBERS = "biuf"
 MEMORY = 2**28  # bytes for a table of distances

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from khot._report.page import Section, write_page
 from khot.experiments import embed, knn, known_answers, synthetic
 from khot.experiments.runs import runs
-from khot.report.page import Section, write_page
 
 TITLE = "khot: choose k of n items, and backpropagate through the choice"
 INTRODUCTION = (

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from khot import _checks, datasets
+from khot._report.maps import scatter_page, scatter_picture
 from khot.datasets import Rows
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
 from khot.experiments import plans
 from khot.experiments.machine import machine
 from khot.experiments.runs import read_results, spent, write_result
-from khot.report.maps import scatter_page, scatter_picture
 
 METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
 DIMENSIONS = (2, 10, 30)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from khot import _checks, datasets
+from khot._report.explanations import write_columns
 from khot.experiments import _black_boxes, reviews
 from khot.experiments.machine import machine
 from khot.experiments.runs import read_results, spent, write_result
 from khot.explain import Explanation, SubsetExplainer, Tokens, fidelity
 from khot.keys import gumbel_keys
-from khot.report.explanations import write_columns
 from khot.topk import successive_softmax
 from khot.training import Adam, RMSprop
 

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from khot import _checks, datasets
+from khot._report.neighbors import accuracy_curves, neighbor_rows
 from khot.datasets import Rows
 from khot.experiments import plans
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
@@ -22,7 +23,6 @@ from khot.experiments.machine import machine
 from khot.experiments.runs import read_results, spent, write_result
 from khot.neighbors.encoders import ResNet, with_head
 from khot.neighbors.scaling import Scaling, learn_scaling
-from khot.report.neighbors import accuracy_curves, neighbor_rows
 from khot.training import SGD, OneCycle, Run, Settings, fit
 
 K, CANDIDATES = 9, 100

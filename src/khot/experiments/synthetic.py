@@ -15,11 +15,11 @@ from torch import Tensor
 
 import khot
 from khot import _checks
+from khot._report.figures import subset_histogram
 from khot.distributions import Subset
 from khot.errors import InvalidValueError
 from khot.experiments.runs import write_result
 from khot.keys import gumbel_keys
-from khot.report.figures import subset_histogram
 from khot.topk import hard_topk, successive_softmax
 
 PAPER_DISTANCE = 0.016

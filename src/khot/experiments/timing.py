@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
+from khot._report.figures import timing_lines
 from khot.errors import InvalidValueError
 from khot.experiments.machine import machine
 from khot.experiments.runs import write_result
-from khot.report.figures import timing_lines
 from khot.topk import neuralsort, successive_softmax
 
 Operator = Callable[[Tensor, int, float], Tensor]

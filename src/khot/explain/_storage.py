@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import nn
 
+from khot._estimators.storage import discard, load_weights, read_parts, reading, weights_of, write_parts
 from khot.errors import InvalidTypeError, ModelFileError
 from khot.explain import maskers
 from khot.explain._fitting import new_networks
-from khot.storage import discard, load_weights, read_parts, reading, weights_of, write_parts
 
 KIND = "explainer"
 BESIDE = ("black_box.json",)  # that the command line writes into the same folder

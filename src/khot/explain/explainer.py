@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
+from khot._estimators.fitting import check_resume, find_device, fitting
 from khot.errors import InvalidValueError
-from khot.estimators import check_resume, find_device, fitting
 from khot.explain import _storage, _training
 from khot.explain._by_class import for_the_class, warn_of_new_classes
 from khot.explain._choices import answers_to, masked, random_choices

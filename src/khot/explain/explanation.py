@@ -133,14 +133,14 @@ class Explanation:
 
         Words or sentences beyond those that can be chosen are grey.
         """
-        from khot.report.explanations import write_explanations
+        from khot._report.explanations import write_explanations
 
         marks = "" if hasattr(self.masker, "picture") else " The stronger an item is marked, the higher is its score."
         introduction = f"{self._agreement()}{marks}".strip()
         write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], introduction)
 
     def _repr_html_(self) -> str:
-        from khot.report.explanations import STYLE
+        from khot._report.explanations import STYLE
 
         shown = min(len(self), 20)
         rest = f"<p>and {len(self) - shown} more</p>" if shown < len(self) else ""
@@ -166,7 +166,7 @@ class Explanation:
         return list(self.masker.pieces(self._row(row)))
 
     def _row_html(self, row: int) -> str:
-        from khot.report.explanations import picture
+        from khot._report.explanations import picture
 
         draw = getattr(self.masker, "picture", None)
         if draw is not None:

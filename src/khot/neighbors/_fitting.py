@@ -7,8 +7,8 @@ import numpy as np
 from torch import nn
 
 from khot import _checks
+from khot._estimators.fitting import check_resume, equal_shares, find_device
 from khot.errors import InvalidValueError
-from khot.estimators import check_resume, equal_shares, find_device
 from khot.neighbors._training import NeighborLoss, Validation
 from khot.neighbors.augmentation import CHOICES
 from khot.neighbors.scaling import Scaling

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from khot._estimators.fitting import as_array, in_one_line
 from khot.errors import InvalidTypeError, InvalidValueError, KhotError
-from khot.estimators import as_array, in_one_line
 
 _LABELS = (bool, int, float, str, np.bool_, np.integer, np.floating)
 _DTYPES = [np.float64, np.float32, np.uint8]  # all others become the first

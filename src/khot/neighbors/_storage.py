@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from khot._estimators.fitting import find_device
+from khot._estimators.storage import read_model, write_model
 from khot.errors import InvalidTypeError
-from khot.estimators import find_device
 from khot.neighbors.encoders import build
 from khot.neighbors.scaling import Scaling
-from khot.storage import read_model, write_model
 from khot.topk import capped_simplex, neuralsort, softsort, successive_softmax
 
 KIND = "classifier"

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from khot._estimators.fitting import draw_seed, find_device, fitting
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.estimators import draw_seed, find_device, fitting
 from khot.neighbors import _inputs, votes
 from khot.neighbors import _storage as storage
 from khot.neighbors._fitting import check_neighbors, check_parameters, train

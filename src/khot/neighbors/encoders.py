@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
+from khot._estimators.fitting import encoder_name
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.estimators import encoder_name
 
 NAMES = ("mlp", "convnet", "resnet")
 

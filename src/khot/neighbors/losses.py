@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.distances import squared_distances
+from khot._estimators.distances import squared_distances
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.sampling import Relaxation, sample_subset
 from khot.topk import successive_softmax

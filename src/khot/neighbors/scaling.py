@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from khot._scales import mean_and_spread, one_for_zero
+from khot._estimators.scaling import mean_and_spread, one_for_zero
 from khot.errors import InvalidValueError
 
 _ROWS = 4096  # looked at together

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from khot import kernels
+from khot import _jit
 
 _OF_KERNELS = torch.float32, torch.float64
 
 
 def compiled(keys: Tensor) -> bool:
     """Whether there are compiled loops for keys."""
-    return kernels.AVAILABLE and keys.is_cpu
+    return _jit.AVAILABLE and keys.is_cpu
 
 
 def as_array(x: Tensor) -> np.ndarray:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from khot import _checks
-from khot._scales import mean_and_spread, one_for_zero
+from khot._estimators.scaling import mean_and_spread, one_for_zero
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain.maskers.forms import array, data_frame, replaced
 from khot.explain.maskers.items import Items

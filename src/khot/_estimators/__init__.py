@@ -1,0 +1,1 @@
+"""What the three applications share: fitting, storage, scaling, distances."""

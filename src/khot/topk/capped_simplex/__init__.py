@@ -1,0 +1,193 @@
+"""The bounded relaxation: a sigmoid of every key, with one threshold a row."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from khot import _checks
+from khot.topk._arrays import as_array, compiled, flat, narrow, numbers
+from khot.topk._rows import ABSENT, FLOOR, finish_sum, prepare
+
+_SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
+_HALVINGS = 64  # the bracket of the threshold shrinks below the spacing of float64 numbers
+
+
+def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
+    """Relaxed top k with entries between 0 and 1.
+
+    The point of ``{a : 0 <= a <= 1, sum a = k}`` that maximises ``<keys, a> + temperature * H(a)``, H the sum of the
+    binary entropies: ``a = sigmoid((keys - tau) / temperature)`` with tau such that ``sum a = k``.
+
+    Parameters
+    ----------
+    keys : Tensor, shape (..., n)
+        Scores; -inf marks an absent item.
+    k : int or integer Tensor of shape (...)
+        Size of the subset, 0 <= k <= n.
+    temperature : float or Tensor of shape (...)
+        Positive; differentiable if it is a tensor.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+        Entries in [0, 1] that sum to k; all ones if k is the number of items. It keeps the order of the keys.
+        A row with fewer than k present items is exactly 1 on each of them, with zero gradient.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For NaN or +inf keys, a bad k, a temperature that is not positive and finite, wrong shapes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> capped_simplex(torch.tensor([1.0, 3.0, 2.0, 0.5]), 2, 0.5)
+    tensor([0.2437, 0.9462, 0.7042, 0.1060])
+
+    Notes
+    -----
+    The backward pass is closed: with d = a (1 - a) and the cotangent g, it is d (g - <d, g> / sum d), and zero where
+    sum d underflows. A float32 result is within max(2e-6, 4u range/temperature) of the exact one, u = 6e-8.
+
+    References
+    ----------
+    Amos, Koltun & Kolter, "The limited multi-label projection layer", 2019.
+    """
+    keys = _checks.float_tensor("keys", keys)
+    moving = isinstance(temperature, Tensor) and temperature.requires_grad and torch.is_grad_enabled()
+    plain = not moving and not _checks.hidden(keys, k, temperature) and not _checks.traced()
+    return (_on_cpu if plain and compiled(keys) else _in_torch)(keys, k, temperature)
+
+
+def _on_cpu(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
+    """Where nobody looks on. Bad keys are found on the way."""
+    *batch, n = keys.shape
+    k, temperature = flat(_checks.count(k, n, batch), batch), flat(_checks.temperature(temperature, batch), batch)
+    k = k.cpu() if isinstance(k, Tensor) else k
+    temperature = temperature.to("cpu", torch.float64) if isinstance(temperature, Tensor) else temperature
+    count = math.prod(batch)
+    arrays = numbers(k, count, np.int64), numbers(temperature, count, np.float64)
+    return _Compiled.apply(keys, *arrays)  # pyright: ignore[reportReturnType]
+
+
+class _Compiled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, keys: Tensor, k: np.ndarray, temperature: np.ndarray) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        from khot.topk.capped_simplex import _compiled
+
+        result, *solution, sound = _compiled.forward(as_array(keys).reshape(len(k), keys.shape[-1]), k, temperature)
+        if not sound:
+            _checks.logits(keys, "keys")
+        ctx.save_for_backward(keys)
+        ctx.rest = k, temperature, solution
+        return torch.from_numpy(result).reshape(keys.shape).to(keys.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        from khot.topk.capped_simplex import _compiled
+
+        (keys,), (k, temperature, (origin, tau)) = ctx.saved_tensors, ctx.rest
+        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+            columns = (torch.from_numpy(x).reshape(keys.shape[:-1]) for x in (k, temperature))
+            (result,) = torch.autograd.grad(_in_torch(keys, *columns), keys, grad, create_graph=True)
+            return result, None, None
+        array = as_array(keys).reshape(len(k), keys.shape[-1])
+        g = as_array(grad).astype(array.dtype, copy=False).reshape(array.shape)
+        result = torch.from_numpy(_compiled.backward(array, temperature, origin, tau, g)).reshape(keys.shape)
+        return result if result.dtype == keys.dtype else narrow(result, keys.dtype), None, None
+
+
+def _in_torch(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
+    """The same in operations of torch, which take any device, derivative and transform."""
+    rows = prepare(keys, k, temperature)
+    origin, tau = _threshold(rows.keys.detach(), rows.present, rows.k, rows.temperature.detach())
+    x = rows.scaled(origin)
+    return finish_sum(_CappedSimplex.apply(x, tau, rows.present, rows.k), rows)  # pyright: ignore[reportArgumentType]
+
+
+class _CappedSimplex(torch.autograd.Function):
+    """In float64, rows of any batch shape. The backward is differentiable, so double backward works."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, tau: Tensor, present: Tensor, k: Tensor) -> Tensor:
+        m, k = present.sum(-1, keepdim=True), k.unsqueeze(-1)
+        a = torch.where(present, torch.sigmoid(x - tau), 0)
+        return torch.where(k >= m, present.to(x.dtype), a * (k > 0))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (a,) = ctx.saved_tensors
+        d = a * (1 - a)
+        total = d.sum(-1, keepdim=True)
+        vanished = total < torch.finfo(d.dtype).tiny
+        mean = (d * grad).sum(-1, keepdim=True) / torch.where(vanished, 1, total)
+        return torch.where(vanished, 0, d * (grad - mean)), None, None, None
+
+
+@torch.library.custom_op("khot::capped_simplex_threshold", mutates_args=())
+def _threshold(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+    """The origin, the k-th largest key, and tau, both (..., 1), with sum of sigmoid((key - origin)/t - tau) = k.
+
+    Measured from a key near the threshold, keys that contend keep their digits. Any tau where k is 0 or all are chosen.
+    """
+    if compiled(keys):
+        from khot.topk.capped_simplex import _compiled
+
+        table = keys.masked_fill(~present, -torch.inf).reshape(-1, keys.shape[-1]).numpy()
+        columns = (x.reshape(-1).contiguous().numpy() for x in (k, temperature))
+        _, *solution, _ = _compiled.forward(table, *columns)
+        return tuple(torch.from_numpy(x).reshape(*k.shape, 1) for x in solution)  # pyright: ignore[reportReturnType]
+    origin = _last_inside(keys, present, k)
+    distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
+    sharpness = temperature.reciprocal().clamp_max(-FLOOR).unsqueeze(-1)
+    x = (distance * sharpness).clamp(FLOOR, -FLOOR)
+    return origin, _bisect(x, present, present.sum(-1, keepdim=True), k.unsqueeze(-1))
+
+
+@_threshold.register_fake
+def _(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+    return keys.new_empty(*k.shape, 1), keys.new_empty(*k.shape, 1)
+
+
+@_threshold.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+    lifted = (
+        arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+        for arg, dim in zip(args, in_dims, strict=True)
+    )
+    return _threshold(*lifted), (0, 0)
+
+
+def _last_inside(keys: Tensor, present: Tensor, k: Tensor) -> Tensor:
+    descending = keys.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
+    present_count = present.sum(-1, keepdim=True)
+    return descending.gather(-1, (k.unsqueeze(-1).minimum(present_count) - 1).clamp_min(0))
+
+
+def _bisect(x: Tensor, present: Tensor, m: Tensor, k: Tensor) -> Tensor:
+    """Solve sum of sigmoid(x - tau) = k by bisection; any tau where k is 0 or at least m.
+
+    With s the keys in descending order, k + 1 items at s_(k+1) alone reach k at tau = s_(k+1) - log k, and k - 1 ones
+    with the other m - k + 1 items at s_k reach it at tau = s_k + log(m - k): the bracket. Where the two keys lie so far
+    apart that all sigmoids are 0 or 1 between them, the middle is as good as any point.
+    """
+    inner = k.minimum(m - 1).clamp_min(1)
+    largest = x.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
+    inside, outside = largest.gather(-1, inner - 1), largest.gather(-1, inner.clamp_max(x.shape[-1] - 1))
+    middle, reach = inside / 2 + outside / 2, _SATURATED + m.clamp_min(1).double().log()
+    low = torch.maximum(outside - inner.double().log(), middle - reach)
+    high = torch.minimum(inside + (m - inner).clamp_min(1).double().log(), middle + reach)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        too_low = torch.where(present, torch.sigmoid(x - middle), 0).sum(-1, keepdim=True) > k
+        low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
+    return (low + high) / 2

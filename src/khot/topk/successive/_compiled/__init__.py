@@ -1,0 +1,1 @@
+"""The successive softmax in compiled CPU loops (Numba)."""

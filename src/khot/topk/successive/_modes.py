@@ -1,0 +1,26 @@
+"""What can be asked of the successive softmax of a table of rows, and what is the same for every way to compute it."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from khot.topk.hard import one_hots
+from khot.topk.successive._compiled.constants import SUM, VECTORS
+
+
+def table_shape(shape: Sequence[int], steps: int, mode: int) -> tuple[int, ...]:
+    """Shape of the result for keys of `shape` (rows, n): the k-hot vectors, the k vectors apart, or their entries."""
+    rows, n = shape
+    if mode == SUM:
+        return rows, n
+    return (rows, steps, n) if mode == VECTORS else (rows, steps)
+
+
+def exact_table(keys: Tensor, k: Tensor, at: Tensor, steps: int, mode: int) -> Tensor:
+    """The result for rows with fewer than k present items: they are taken one by one, the largest first."""
+    vectors = one_hots(keys, k, steps)
+    if mode == SUM:
+        return vectors.sum(1)
+    if mode == VECTORS:
+        return vectors
+    return vectors.gather(-1, at.clamp_min(0).unsqueeze(-1)).squeeze(-1) * (at >= 0)
