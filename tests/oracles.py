@@ -17,14 +17,14 @@ Vectors = list[list[mp.mpf]]
 
 def digits(oracle: Callable[..., Vectors], keys: Sequence[float], k: int, temperature: float) -> int:
     """Decimal digits that leave about thirty correct ones: the recursion eats some by 1 - p, some by amplification."""
-    if oracle is not successive:
+    if oracle is not successive_softmax:
         return 30
     present = [x for x in keys if x > -np.inf] or [0.0]
     spread = (max(present) - min(present)) / temperature
     return int(30 + 0.45 * spread + k * np.log10(1 + 1 / temperature))
 
 
-def successive(keys: Sequence, k: int, temperature) -> Vectors:
+def successive_softmax(keys: Sequence, k: int, temperature) -> Vectors:
     """k times: p = softmax(x), x += log(1 - p) / t."""
     x = [key / temperature for key in keys]
     vectors = []
@@ -99,10 +99,10 @@ def gradient(
 
 def successive_gradient(keys: Sequence[float], k: int, temperature: float, cotangent: Sequence[float]) -> np.ndarray:
     """Gradient of <cotangent, relaxed vector> of the successive softmax: plain reverse mode with enough digits."""
-    with mp.workdps(2 * digits(successive, keys, k, temperature)):
+    with mp.workdps(2 * digits(successive_softmax, keys, k, temperature)):
         t, g = mp.mpf(float(temperature)), [mp.mpf(float(x)) for x in cotangent]
         back = [mp.mpf(0)] * len(keys)
-        for p in reversed(successive([mp.mpf(float(key)) for key in keys], k, t)):
+        for p in reversed(successive_softmax([mp.mpf(float(key)) for key in keys], k, t)):
             bar = [gi - b / (1 - pi) for gi, b, pi in zip(g, back, p, strict=True)]
             mean = sum(pi * b for pi, b in zip(p, bar, strict=True))
             back = [b + pi * (bi - mean) / t for b, pi, bi in zip(back, p, bar, strict=True)]

@@ -95,7 +95,7 @@ def sample_subset(
         raise InvalidValueError(
             f"the relaxation {_name(relaxation)} must return shape {tuple(exact.shape)}, but got {got}"
         )
-    if relaxation is not successive_softmax and _checks.holds(relaxed.isnan()):
+    if not _never_nan(relaxation) and _checks.holds(relaxed.isnan()):
         raise InvalidValueError(f"the relaxation {_name(relaxation)} returned NaN: look for an overflow in it")
     return (exact + (relaxed - relaxed.detach()) if hard else relaxed).to(logits.dtype)
 
@@ -106,6 +106,10 @@ def _can_order(relaxation: Relaxation) -> bool:
     except ValueError:  # a builtin that does not tell
         return False
     return any(p.name == "ordered" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _never_nan(relaxation: Relaxation) -> bool:
+    return hasattr(relaxation, "traits") and relaxation.traits.never_nan  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def _name(relaxation: Relaxation) -> str:

@@ -81,7 +81,7 @@ def near_ties(seed: int, n: int) -> np.ndarray:
 
 @functools.cache
 def exact_near_ties(seed: int, temperature: float) -> np.ndarray:
-    return oracles.relaxed(oracles.successive, near_ties(seed, 50), 45, temperature)
+    return oracles.relaxed(oracles.successive_softmax, near_ties(seed, 50), 45, temperature)
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -107,7 +107,7 @@ def test_gradients_of_rows_that_amplify_errors(seed: int, temperature: float):
 
 def test_the_two_gradient_oracles_agree():
     keys, cotangent = [0.3, -1.0, 0.5, 2.0], [1.0, -2.0, 0.5, 0.1]
-    by_differences = oracles.gradient(oracles.successive, keys, 3, 0.2, cotangent)
+    by_differences = oracles.gradient(oracles.successive_softmax, keys, 3, 0.2, cotangent)
     np.testing.assert_allclose(oracles.successive_gradient(keys, 3, 0.2, cotangent), by_differences, rtol=1e-12)
 
 
@@ -125,6 +125,6 @@ def test_an_outlier_that_comes_back_keeps_its_digits(far: float, temperature: fl
 def test_wide_rows_at_high_temperature(spread: float):
     keys = np.random.default_rng(0).uniform(-spread / 2, spread / 2, size=20)
     for temperature in (0.7, 5.0):
-        exact = oracles.relaxed(oracles.successive, keys.astype(np.float32), 6, temperature)
+        exact = oracles.relaxed(oracles.successive_softmax, keys.astype(np.float32), 6, temperature)
         got = khot.successive_softmax(torch.from_numpy(keys).float(), 6, temperature).double().numpy()
         assert np.abs(got - exact).max() <= max(2e-6, 48e-8 * (spread / temperature + 6))

@@ -25,6 +25,6 @@ def test_values_keep_the_promise(seed: int):
         error = np.abs(got - exact(problem)).max()
         if error > problem.promised():  # 19 digits may be too few for the oracle
             error = np.abs(
-                got - oracles.relaxed(oracles.successive, problem.keys, problem.k, problem.temperature)
+                got - oracles.relaxed(oracles.successive_softmax, problem.keys, problem.k, problem.temperature)
             ).max()
         assert error <= problem.promised(), problem

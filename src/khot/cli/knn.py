@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from khot._relaxations import RELAXATIONS, find
 from khot.cli.files import check_outputs, check_run
 from khot.cli.numbers import WholeNumber
 
@@ -22,7 +23,7 @@ def fit(
     header: bool | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     encoder: Literal["mlp", "convnet", "resnet"] | None = None,
-    relaxation: Literal["successive_softmax", "neuralsort", "softsort", "capped_simplex"] = "successive_softmax",
+    relaxation: Literal[*RELAXATIONS] = "successive_softmax",  # pyright: ignore[reportInvalidTypeForm]
     temperature: float = 1.0,
     candidates: WholeNumber = 100,
     epochs: WholeNumber = 20,
@@ -84,7 +85,6 @@ def fit(
     resume
         Go on with the training in the folder of --run.
     """
-    import khot
     from khot._estimators.storage import check_folder
     from khot._tables import read_rows, write_layout
     from khot.neighbors import SubsetKNNClassifier
@@ -96,7 +96,7 @@ def fit(
     print(f"read {_summary(rows, labels, layout)}")
     model = SubsetKNNClassifier(
         k,
-        relaxation=getattr(khot, relaxation),
+        relaxation=find(relaxation),
         temperature=temperature,
         n_candidates=candidates,
         encoder=encoder or ("mlp" if rows.ndim == 2 else "convnet"),

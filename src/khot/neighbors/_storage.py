@@ -7,16 +7,15 @@ import numpy as np
 import torch
 from torch import nn
 
+from khot import _relaxations
 from khot._estimators.fitting import find_device
 from khot._estimators.storage import read_model, write_model
 from khot.errors import InvalidTypeError
 from khot.neighbors.encoders import build
 from khot.neighbors.scaling import Scaling
-from khot.topk import capped_simplex, neuralsort, softsort, successive_softmax
 
 KIND = "classifier"
 BESIDE = ("table.json",)  # that the command line writes into the same folder
-_RELAXATIONS = {f.__name__: f for f in (successive_softmax, neuralsort, softsort, capped_simplex)}
 _LABELS = "biufUO"  # kinds of NumPy dtypes
 
 
@@ -25,7 +24,7 @@ def write(folder: Path, model: Any) -> None:
     numbers = {
         "classes": {"dtype": model.classes_.dtype.str, "values": _labels(model.classes_)},
         "shape": list(model.shape_),
-        "relaxation": next((name for name, known in _RELAXATIONS.items() if known is model.relaxation), None),
+        "relaxation": _relaxations.name_of(model.relaxation),
     }
     tensors = {"references": model.references_, "reference_labels": torch.from_numpy(model.reference_labels_)}
     tensors |= {"mean": torch.from_numpy(model.scaling_.mean), "scale": torch.from_numpy(model.scaling_.scale)}
@@ -39,7 +38,7 @@ def read(folder: Path, model: Any, encoder: nn.Module | None) -> Any:
         model.classes_ = np.array(numbers["classes"]["values"], dtype=np.dtype(numbers["classes"]["dtype"]))
         model.shape_ = tuple(numbers["shape"])
         if numbers.get("relaxation"):
-            model.relaxation = _RELAXATIONS[numbers["relaxation"]]
+            model.relaxation = _relaxations.find(numbers["relaxation"])
         model.n_features_in_ = model.shape_[0]
         model.scaling_ = Scaling(tensors["mean"].numpy(), tensors["scale"].numpy())
         model.references_, model.reference_labels_ = tensors["references"], tensors["reference_labels"].numpy()

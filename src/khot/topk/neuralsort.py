@@ -4,8 +4,10 @@ import torch
 from torch import Tensor
 
 from khot.topk._rows import ABSENT, Rows, finish_vectors, prepare
+from khot.topk._traits import promises
 
 
+@promises(error=lambda n, k, spread, temperature: n * max(2e-6, 24e-8 * spread / temperature))
 def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False) -> Tensor:
     """Relaxed top k by the first k rows of NeuralSort's relaxed permutation.
 

@@ -3,8 +3,10 @@
 from torch import Tensor
 
 from khot.topk._rows import ABSENT, finish_vectors, prepare
+from khot.topk._traits import promises
 
 
+@promises(smooth_at_ties=False)
 def softsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False) -> Tensor:
     """Relaxed top k by the first k rows of SoftSort's relaxed permutation.
 

@@ -9,8 +9,8 @@ from tests.problems import Problem, problems
 
 
 @pytest.fixture
-def choose(monkeypatch: pytest.MonkeyPatch):
-    return lambda compiled: monkeypatch.setattr(_jit, "AVAILABLE", compiled)
+def choose():
+    return lambda compiled: setattr(_jit, "AVAILABLE", compiled)  # put back after each test of this folder
 
 
 def gradients(problem: Problem, cotangent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -10,11 +10,13 @@ from torch import Tensor
 from khot import _checks
 from khot.topk._arrays import as_array, compiled, flat, narrow, numbers
 from khot.topk._rows import ABSENT, FLOOR, finish_sum, prepare
+from khot.topk._traits import promises
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
 _HALVINGS = 64  # the bracket of the threshold shrinks below the spacing of float64 numbers
 
 
+@promises(bounded=True, keeps_order_from=0.0)
 def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
     """Relaxed top k with entries between 0 and 1.
 

@@ -1,0 +1,38 @@
+"""What a relaxation promises: an attribute of the function, which the tests hold it to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+F = TypeVar("F", bound=Callable)
+
+
+def _error(n: int, k: int, spread: float, temperature: float) -> float:
+    return max(2e-6, 24e-8 * spread / temperature)
+
+
+@dataclass(frozen=True)
+class Traits:
+    """Promises of a relaxation ``f(keys, k, temperature) -> k-hot``."""
+
+    bounded: bool = False
+    """Entries are at most 1."""
+    keeps_order_from: float = float("inf")
+    """Temperature from which larger keys have larger entries."""
+    differentiable_twice: bool = True
+    smooth_at_ties: bool = True
+    """Equal keys have equal gradients."""
+    error: Callable[[int, int, float, float], float] = _error
+    """Largest error of a float32 result, given n, k, the range of the keys and the temperature."""
+    never_nan: bool = True
+    """Whatever the keys, the result of valid input is finite."""
+
+
+def promises(**traits) -> Callable[[F], F]:
+    """Decorate a relaxation with its `Traits`."""
+
+    def mark(function: F) -> F:
+        vars(function)["traits"] = Traits(**traits)
+        return function
+
+    return mark
