@@ -3,8 +3,6 @@
 import multiprocessing
 import subprocess
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,21 +12,15 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import khot
-from khot._jit import pool, team
-from khot._jit.compiler import allocates, shared
+from khot._jit import threads
+from khot._jit.compiler import allocates, kernel
+from khot._jit.threads import in_blocks
 
 F32, F64 = torch.float32, torch.float64
 LONG = 200_000
 TIMEOUT = 60  # seconds, after which something hangs
 
 pytestmark = pytest.mark.usefixtures("restore_threads")
-
-
-@pytest.fixture(params=["torch's threads", "helpers"])
-def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the threads of torch, and without."""
-    if request.param == "helpers":
-        monkeypatch.setattr(team, "usable", lambda: False)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -51,16 +43,7 @@ def assert_same(got: tuple[np.ndarray, ...], expected: tuple[np.ndarray, ...]) -
         assert np.array_equal(x, y)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("count", [0, 1, 2, 7, 1000])
-def test_each_item_is_done_once(threads: int, count: int):
-    torch.set_num_threads(threads)
-    done: list[int] = []
-    pool.each(done.append, range(count))
-    assert sorted(done) == list(range(count))
-
-
-@shared
+@kernel
 @allocates
 def mark(first, last, times):
     for i in range(first, last):
@@ -68,104 +51,62 @@ def mark(first, last, times):
     return first
 
 
-@shared
+@kernel
 @allocates
 def exhaust(first, last, times):
     return len(np.empty(2**59)) if first == 0 else last
 
 
-@pytest.mark.usefixtures("either")
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("number", [1, 2, 5])
 @pytest.mark.parametrize("work", [1, 300, 10**6])
-def test_blocks_cover_the_range(threads: int, work: int):
-    torch.set_num_threads(threads)
+def test_blocks_cover_the_range(number: int, work: int):
+    torch.set_num_threads(number)
     for size in (0, 1, 2, 9, 1000):
         times = np.zeros(size, np.int64)
-        lowest = pool.in_blocks(mark, size, work, times)
+        lowest = in_blocks(mark, size, work, times)
         assert (times == 1).all()
         assert lowest == 0 or size == 0
 
 
-@pytest.mark.usefixtures("either")
 def test_blocks_that_need_too_much_memory():
     torch.set_num_threads(2)
     for work in (1, 10**6):
         with pytest.raises(MemoryError):
-            pool.in_blocks(exhaust, 100, work, np.zeros(100, np.int64))
+            in_blocks(exhaust, 100, work, np.zeros(100, np.int64))
 
 
-WITHOUT_TEAM = """
-from khot._jit import team
-team.FOUND = False
+WITHOUT_OPENMP = """
+from khot._jit import threads
+threads._found["address"] = 0
 import numpy as np, torch
-from tests.jit.test_pool import mark, pool
+from tests.jit.test_threads import mark, in_blocks
 torch.set_num_threads(2)
 times = np.zeros(1000, np.int64)
-assert pool.in_blocks(mark, 1000, 10**6, times) == 0 and (times == 1).all() and pool._idle
+assert threads.available() == 1 and in_blocks(mark, 1000, 10**6, times) == 0 and (times == 1).all()
 """
 
 
 def test_where_torch_has_no_such_threads():
-    subprocess.run([sys.executable, "-c", WITHOUT_TEAM], check=True, timeout=TIMEOUT)
+    subprocess.run([sys.executable, "-c", WITHOUT_OPENMP], check=True, timeout=TIMEOUT)
+
+
+WITHOUT_TORCH = """
+import sys, numpy as np
+from khot._jit import compiler, counter, passes, threads, vector_math
+assert "torch" not in sys.modules and threads.available() == 1
+"""
+
+
+def test_the_compiler_loads_no_torch():
+    subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True, timeout=TIMEOUT)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="torch has other threads elsewhere")
 def test_the_threads_of_torch_are_found():
-    assert team.usable()
-
-
-@pytest.mark.parametrize("by_caller", [True, False])
-def test_an_error_comes_after_the_others_stopped(by_caller: bool):
     torch.set_num_threads(2)
-    caller, both, done = threading.current_thread(), threading.Barrier(2, timeout=TIMEOUT), []
-
-    def work(item: int) -> None:
-        both.wait()  # two threads have one item each
-        if (threading.current_thread() is caller) == by_caller:
-            raise ZeroDivisionError(item)
-        time.sleep(0.2)
-        done.append(item)
-
-    with pytest.raises(ZeroDivisionError):
-        pool.each(work, range(2))
-    assert len(done) == 1
-    test_each_item_is_done_once(2, 1000)
+    assert threads.available() == 2
 
 
-def test_helpers_that_are_lost_to_control_c_are_replaced(monkeypatch: pytest.MonkeyPatch):
-    torch.set_num_threads(2)
-    names: set[str] = set()
-
-    def work(_: int) -> None:
-        names.add(threading.current_thread().name)
-        time.sleep(0.01)
-
-    def interrupted(_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pool._Helper, "end", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            pool.each(work, range(10))
-    names.clear()
-    pool.each(work, range(10))
-    assert "khot" in names
-
-
-def test_an_error_on_a_single_thread():
-    torch.set_num_threads(1)
-    with pytest.raises(ZeroDivisionError):
-        pool.each(lambda item: 1 // item, [1, 0])
-
-
-def test_work_within_work():
-    torch.set_num_threads(5)
-    done: list[int] = []
-    pool.each(lambda i: pool.each(lambda j: done.append(10 * i + j), range(10)), range(10))
-    assert sorted(done) == list(range(100))
-
-
-@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("temperature", [0.1, 1.0])
 @pytest.mark.parametrize("shape", [(37, 300), (3, 5000), (1, LONG)])
@@ -173,8 +114,8 @@ def test_results_do_not_depend_on_the_threads(shape: tuple[int, int], temperatur
     keys = problem(shape, dtype)
     torch.set_num_threads(1)
     expected = value_and_gradient(keys, 4, temperature)
-    for threads in (2, 5):
-        torch.set_num_threads(threads)
+    for number in (2, 5):
+        torch.set_num_threads(number)
         assert_same(value_and_gradient(keys, 4, temperature), expected)
 
 
@@ -212,25 +153,21 @@ def test_a_row_does_not_depend_on_its_neighbours():
         assert_same((alone.detach().numpy(), leaf.grad.numpy()), (value[b], gradient[b]))
 
 
-@pytest.mark.usefixtures("either")
 def test_python_threads_at_once():
     torch.set_num_threads(2)
     problems = [problem(shape, seed=seed) for seed in range(4) for shape in [(60, 500), (3, 5000), (1, LONG)]]
     expected = [value_and_gradient(keys) for keys in problems]
-    with ThreadPoolExecutor(4) as threads:
+    with ThreadPoolExecutor(4) as pool:
         for _ in range(3):
-            for got, wanted in zip(threads.map(value_and_gradient, problems), expected, strict=True):
+            for got, wanted in zip(pool.map(value_and_gradient, problems), expected, strict=True):
                 assert_same(got, wanted)
 
 
 def child(keys: torch.Tensor, expected: tuple[np.ndarray, np.ndarray]) -> None:
-    assert not team.usable()
-    assert not pool._idle
+    assert threads.available() == 1
     assert_same(value_and_gradient(keys), expected)
-    assert pool._idle
 
 
-@pytest.mark.usefixtures("either")
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_in_a_forked_child():
@@ -275,8 +212,8 @@ class Samples(Dataset):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:This DataLoader will create:UserWarning")
-@pytest.mark.parametrize("threads", [1, 2])
-def test_in_the_workers_of_a_data_loader(threads: int):
+@pytest.mark.parametrize("number", [1, 2])
+def test_in_the_workers_of_a_data_loader(number: int):
     torch.set_num_threads(2)
     samples = Samples()
     expected = [samples[i] for i in range(len(samples))]
@@ -286,7 +223,7 @@ def test_in_the_workers_of_a_data_loader(threads: int):
         num_workers=2,
         multiprocessing_context="fork",
         timeout=TIMEOUT,
-        worker_init_fn=lambda _: torch.set_num_threads(threads),
+        worker_init_fn=lambda _: torch.set_num_threads(number),
     )
     for got, wanted in zip(loader, expected, strict=True):
         assert_same(tuple(np.asarray(x) for x in got), wanted)
