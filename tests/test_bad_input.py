@@ -209,6 +209,10 @@ def test_bad_generator():
         draw(torch.Generator().manual_seed(0))
 
 
+def are_logits(row: list[float]) -> bool:
+    return len(row) > 0 and all(x < INF for x in row)
+
+
 HOSTILE = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, -INF])
 )
@@ -216,12 +220,15 @@ HOSTILE = st.one_of(
 
 @each({name: f for name, f in WITH_TEMPERATURE.items() if not name.startswith("Relaxed")})
 @given(row=st.lists(HOSTILE, min_size=0, max_size=6), k=st.integers(-1, 7), temperature=HOSTILE)
-def test_hostile_rows_give_a_valid_vector_or_an_error(function: Callable, row: list[float], k: int, temperature: float):
+def test_valid_rows_give_a_valid_vector_and_others_an_error(
+    function: Callable, row: list[float], k: int, temperature: float
+):
     keys = torch.tensor(row, dtype=torch.float64, requires_grad=True)
-    try:
-        a = function(keys, k, temperature)
-    except KhotError:
+    if not (are_logits(row) and 0 <= k <= len(row) and 0 < temperature < INF):
+        with pytest.raises(KhotError):
+            function(keys, k, temperature)
         return
+    a = function(keys, k, temperature)
     assert a.isfinite().all()
     assert (a >= 0).all()
     assert abs(a.sum().item() - min(k, int((keys > -INF).sum()))) < 1e-6
@@ -231,12 +238,14 @@ def test_hostile_rows_give_a_valid_vector_or_an_error(function: Callable, row: l
 
 @each({name: WITH_K[name] for name in ("Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset")})
 @given(row=st.lists(HOSTILE, min_size=0, max_size=5), k=st.integers(-1, 6))
-def test_hostile_rows_give_a_law_or_an_error(function: Callable, row: list[float], k: int):
+def test_valid_rows_give_a_distribution_and_others_an_error(function: Callable, row: list[float], k: int):
     logits = torch.tensor(row, dtype=torch.float64, requires_grad=True)
-    try:
-        law = function(logits, k)
-    except KhotError:
+    present = sum(x > -INF for x in row)
+    if not (are_logits(row) and 0 <= k <= present):
+        with pytest.raises(KhotError):
+            function(logits, k)
         return
+    law = function(logits, k)
     sample = law.sample(generator=torch.Generator().manual_seed(0))
     assert law.support.check(sample).all()
     if law.has_rsample:
@@ -256,12 +265,13 @@ def test_hostile_rows_give_a_law_or_an_error(function: Callable, row: list[float
 
 @each({"gumbel_keys": khot.gumbel_keys, "reservoir_keys": khot.reservoir_keys})
 @given(row=st.lists(HOSTILE, min_size=0, max_size=5))
-def test_hostile_rows_give_keys_or_an_error(function: Callable, row: list[float]):
-    values = torch.tensor(row, dtype=torch.float64, requires_grad=True)
-    try:
-        keys = function(values, torch.Generator().manual_seed(0))
-    except KhotError:
+def test_valid_rows_give_keys_and_others_an_error(function: Callable, row: list[float]):
+    values, seed = torch.tensor(row, dtype=torch.float64, requires_grad=True), torch.Generator().manual_seed(0)
+    if not (are_logits(row) and (function is khot.gumbel_keys or all(weight >= 0 for weight in row))):
+        with pytest.raises(KhotError):
+            function(values, seed)
         return
+    keys = function(values, seed)
     assert (keys < INF).all()
     absent = values.detach() == (-INF if function is khot.gumbel_keys else 0)
     assert torch.equal(keys == -INF, absent)

@@ -51,7 +51,7 @@ def _fetch(url: str, target: Path) -> None:
 
 
 def checksum_problem(file: Path, checksum: str | None) -> str | None:
-    """How a file differs from its checksum; None if it does not, or if there is no checksum."""
+    """Describe how a file differs from its checksum; None if it does not, or if there is no checksum."""
     if checksum is None:
         return None
     algorithm, expected = checksum.split(":")

@@ -1,4 +1,4 @@
-"""Where the files of datasets are: in the folder KHOT_DATA, in the user's cache, or downloaded to the cache."""
+"""Finding the files of datasets: in the folder KHOT_DATA, in the user's cache, or by a download to the cache."""
 
 import csv
 import lzma

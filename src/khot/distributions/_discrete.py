@@ -1,4 +1,4 @@
-"""What the two discrete distributions share: checks of values, and exact entropy and divergence by enumeration."""
+"""The base class of the two discrete distributions: checks of values, entropy and divergence by enumeration."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -51,7 +51,7 @@ def log_win_probability(lead: Tensor) -> Tensor:
 
 
 def _window(lead: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Where to begin and end the integral (rows,), and an even number of steps that is enough for every row."""
+    """Ends of the integral (rows,), and an even number of steps between them that is enough for every row."""
     k = lead.shape[-1]
     peak = bisect(lambda z: _slope(lead, z) > 0, lead.new_zeros(len(lead)), math.log(k + 1))
     lowest = _log_density(lead, peak.unsqueeze(-1)).squeeze(-1) - _CUTOFF
