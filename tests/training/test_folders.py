@@ -47,6 +47,14 @@ def test_another_run_is_not_overwritten(tmp_path: Path):
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+def test_names_in_settings_stay(tmp_path: Path):
+    """Runs of earlier versions can be resumed: the names in their settings.json are those of today."""
+    train(tmp_path)
+    names = ["khot", "epochs", "batch_size", "learning_rate", "optimizer", "temperature", "clip_norm", "averaging"]
+    names += ["monitor", "maximize", "patience", "seed", "loss", "validate", "precision", "module", "weights", "data"]
+    assert list(json.loads((tmp_path / "settings.json").read_text())) == names
+
+
 def other_data():
     x, y = data()
     return x + (torch.arange(50) == 31)[:, None], y

@@ -18,6 +18,7 @@ from khot.training._checkpoints import draft_json, draft_tensors, read_tensors
 
 _TENSORS, _ENCODER = "tensors.safetensors", "encoder/"
 _FORMAT = 1
+_NEW_NAMES = {"max_epochs": "epochs"}  # of parameters, in models that earlier versions saved
 _ELSEWHERE = {"encoder", "device", "devices", "folder", "resume", "verbose"}  # about one machine or run
 
 
@@ -138,7 +139,8 @@ def read_model(
     numbers, tensors = read_parts(folder, kind)
     with reading(folder):
         name = numbers["encoder"]
-        model.set_params(**_plain(numbers["parameters"]))
+        parameters = _plain(numbers["parameters"])
+        model.set_params(**{_NEW_NAMES.get(name, name): value for name, value in parameters.items()})
         model.history_ = numbers["history"]
         if numbers["feature_names"]:
             model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from khot._files import write_text
-from khot.training._folders import cached_runs
+from khot.training.folders import cached_runs
 
 Result = TypeVar("Result")
 
