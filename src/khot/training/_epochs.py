@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from khot._files import write_json, write_tensors
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.training._checkpoints import write_json, write_tensors
 from khot.training._clock import Clock
 from khot.training._job import Job, Validate
 from khot.training._snapshot import Progress, Record, Weights

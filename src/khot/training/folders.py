@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from khot import __version__
+from khot._files import write_json
 from khot.errors import RunFolderError
 from khot.training._batches import parts, take_array
-from khot.training._checkpoints import write_json
 from khot.training.settings import Settings
 
 _IDENTITY = "settings.json"
@@ -108,7 +108,7 @@ def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) 
     path = _by_default(about, resume) if folder is None else Path(folder).expanduser().absolute()
     if (path / _IDENTITY).exists():
         _must_be_the_same(path, about, resume)
-    elif path.exists() and not (path.is_dir() and all(inside.suffix == ".draft" for inside in path.iterdir())):
+    elif path.exists() and not (path.is_dir() and all(inside.name.startswith(".") for inside in path.iterdir())):
         raise RunFolderError(f"{path} is not the folder of a run: pass a new or empty folder")
     else:
         path.mkdir(parents=True, exist_ok=True)

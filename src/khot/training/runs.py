@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from khot import _checks, errors
+from khot._files import read_tensors
 from khot._renamed import renamed
 from khot.errors import InvalidValueError
 from khot.training import _checkpoints
@@ -198,7 +199,7 @@ def _as_it_was(error: Exception, folder: Path) -> Exception:
 
 def _result(folder: Path, module: nn.Module) -> Run:
     """Read the result back, as it may have been another process that trained."""
-    module.load_state_dict(_checkpoints.read_tensors(folder / WEIGHTS))
+    module.load_state_dict(read_tensors(folder / WEIGHTS))
     module.eval()
     written = json.loads((folder / HISTORY).read_text(encoding="utf-8"))
     history = written["epochs"]
