@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from khot._files import write_text
+from khot._files import write_json
 from khot.errors import DataFileError
 
 
@@ -32,7 +32,7 @@ class Layout:
 
 def write_layout(path: Path, layout: Layout) -> None:
     """Save a layout as JSON."""
-    write_text(path, json.dumps(asdict(layout), indent=1) + "\n")
+    write_json(path, asdict(layout))
 
 
 def read_layout(path: Path) -> Layout | None:
