@@ -73,7 +73,7 @@ def fit(
     augment
         Move images at random, mirror half of them, or both.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     devices
         Number of processes to train with.
     precision
@@ -81,7 +81,7 @@ def fit(
     seed
         Seed of all random numbers.
     folder
-        Folder to keep the training in, so that it can be resumed.
+        Folder for the checkpoints of the training, from which it can be resumed.
     resume
         Continue the training in --folder.
     """
@@ -163,13 +163,13 @@ def predict(
     evidence
         CSV file for the neighbours: row, rank, index of the training row (from 0), distance and label.
     probabilities
-        CSV file for the share of the votes that each class gets.
+        CSV file for the share of votes of each class.
     label
         Name of the label column of a CSV file, if it is not the one of the training.
     header
         Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     """
     from khot._estimators.storage import LAYOUT
     from khot._tables import read_layout, read_queries, write_csv

@@ -1,4 +1,4 @@
-"""`khot reproduce ...`: the paper's tables and figures."""
+"""`khot reproduce ...`: the tables and figures of the paper."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""What both embeddings share: a scikit-learn transformer with a trained encoder."""
+"""The base class of both embeddings: a scikit-learn transformer with a trained encoder."""
 
 from pathlib import Path
 from typing import Any, Self
