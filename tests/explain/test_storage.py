@@ -8,7 +8,7 @@ from torch import nn
 
 from khot.errors import ModelFileError
 from khot.explain import Columns, SubsetExplainer, Words
-from tests.explain.test_explainer import TEXTS, X, from_last_column, from_words, quick
+from tests.explain.test_estimator import TEXTS, X, from_last_column, from_words, quick
 
 
 class Half(Columns):
@@ -41,7 +41,7 @@ def test_a_saved_explainer_chooses_as_before(masker, rows, model, tmp_path):
     np.testing.assert_array_equal(before.scores, after.scores)
     np.testing.assert_array_equal(before.masked, after.masked)
     assert before.items == after.items
-    assert loaded.explain(rows[:3]).full is None  # the black box is not stored
+    assert loaded.explain(rows[:3]).full is None  # the model is not stored
     assert (loaded.temperature_, loaded.history_) == (explainer.temperature_, explainer.history_)
 
 
@@ -50,7 +50,7 @@ def test_what_is_ones_own_is_given_again(tmp_path):
     explainer = quick(selector=selector, predictor=predictor, epochs=1).fit(from_last_column, X)
     explainer.save(tmp_path)
     for missing in ({"selector": nn.Linear(5, 5)}, {"predictor": Seen()}, {}):
-        with pytest.raises(ModelFileError, match="of your own: pass such a one"):
+        with pytest.raises(ModelFileError, match="of your own: pass one of the same kind"):
             SubsetExplainer.load(tmp_path, **missing)
     loaded = SubsetExplainer.load(tmp_path, selector=nn.Linear(5, 5), predictor=Seen())
     np.testing.assert_array_equal(loaded.explain(X[:9]).scores, explainer.explain(X[:9]).scores)
