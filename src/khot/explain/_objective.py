@@ -1,6 +1,5 @@
 """What is optimised: the loss of a training step, and the loss on held-out rows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,31 +18,15 @@ _HALVINGS = 40
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to learn from.
+    """Rows to learn from, and what is to be predicted from the chosen items."""
 
-    Attributes
-    ----------
-    codes : Tensor, shape (n, ...)
-        The rows as the networks read them.
-    eligible, forced : bool Tensor, shape (n, items)
-        Items that may be chosen, and items that always are.
-    outputs : Tensor, shape (n, classes)
-        Class probabilities to be predicted.
-    classes : Tensor, shape (n,), optional
-        The class of each row, for a selector by class.
-    choices : bool Tensor, shape (n, draws, items), optional
-        Random subsets of the items.
-    answers : Tensor, shape (n, draws, classes), optional
-        Class probabilities that the model predicts from each of these subsets.
-    """
-
-    codes: Tensor
-    eligible: Tensor
-    forced: Tensor
-    outputs: Tensor
-    classes: Tensor | None = None
-    choices: Tensor | None = None
-    answers: Tensor | None = None
+    codes: Tensor  # (n, ...)
+    eligible: Tensor  # bool, (n, items)
+    forced: Tensor  # bool, (n, items)
+    outputs: Tensor  # (n, classes)
+    classes: Tensor | None = None  # (n,), for a selector by class
+    choices: Tensor | None = None  # bool, (n, draws, items): random subsets of the items
+    answers: Tensor | None = None  # (n, draws, classes): the model's outputs for these subsets
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -52,13 +35,9 @@ class Rows:
         """The tensors that are present, in the form that `khot.training.fit` takes."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
-    def take(self, rows: Any) -> "Rows":
-        """Some of the rows."""
-        return Rows(**{name: value[rows] for name, value in self.tensors().items()})
-
-    def to(self, device: torch.device) -> "Rows":
-        """The rows on a device."""
-        return Rows(**{name: value.to(device) for name, value in self.tensors().items()})
+    def take(self, rows: Any, device: torch.device | str = "cpu") -> "Rows":
+        """Some of the rows, on a device."""
+        return Rows(**{name: value[rows].to(device) for name, value in self.tensors().items()})
 
 
 @dataclass(frozen=True)
@@ -101,7 +80,9 @@ class Validation:
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
         logits, of_answers = [], 0.0
-        for part in self._parts(next(module.parameters()).device):
+        step, device = rows_at_once(self.rows.codes), next(module.parameters()).device
+        for start in range(0, len(self.rows), step):
+            part = self.rows.take(slice(start, start + step), device)
             found = module(part.codes, part.eligible, part.forced, self.k, hard_topk, part.classes)
             logits.append(found.cpu().double())
             if part.classes is not None:
@@ -111,11 +92,6 @@ class Validation:
             return {"loss": calibrated_loss(outputs, torch.cat(logits))}
         of_answers /= len(outputs)
         return {"loss": cross_entropy(outputs, torch.cat(logits)).item() + of_answers, "answers": of_answers}
-
-    def _parts(self, device: torch.device) -> Iterator[Rows]:
-        step = rows_at_once(self.rows.codes)
-        for start in range(0, len(self.rows), step):
-            yield self.rows.take(slice(start, start + step)).to(device)
 
 
 def _loss_of_answers(module: Any, rows: Rows) -> Tensor:
