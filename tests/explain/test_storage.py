@@ -8,6 +8,7 @@ from torch import nn
 
 from khot.errors import ModelFileError
 from khot.explain import Columns, SubsetExplainer, Words
+from khot.topk import neuralsort, successive_softmax
 from tests.explain.test_estimator import TEXTS, X, from_last_column, from_words, quick
 
 
@@ -66,6 +67,19 @@ def test_a_masker_of_ones_own(tmp_path):
     assert SubsetExplainer.load(tmp_path, masker=explainer.masker_).explain(X[:2]).chosen.sum() == 2
 
 
+def test_the_relaxation_of_the_training_is_restored(tmp_path):
+    explainer = quick(relaxation=neuralsort, epochs=1).fit(from_last_column, X[:60])
+    explainer.save(tmp_path)
+    assert SubsetExplainer.load(tmp_path).relaxation is neuralsort
+    path = tmp_path / "explainer.json"
+    numbers = json.loads(path.read_text())
+    del numbers["relaxation"]  # as earlier versions wrote it
+    path.write_text(json.dumps(numbers))
+    assert SubsetExplainer.load(tmp_path).relaxation is successive_softmax
+    explainer.set_params(relaxation=lambda keys, k, temperature: neuralsort(keys, k, temperature)).save(tmp_path)
+    assert SubsetExplainer.load(tmp_path).relaxation is successive_softmax  # a user's own is not stored
+
+
 def test_damaged_folders(tmp_path):
     quick(epochs=1).fit(from_last_column, X).save(tmp_path)
     path = tmp_path / "explainer.json"
@@ -76,6 +90,7 @@ def test_damaged_folders(tmp_path):
         {"classes_": "x"},
         {"k": 0},
         {"sampler": "zz"},
+        {"relaxation": "zz"},
         {"temperature_": None},
         {"own": 3},
     ):
