@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from khot.cli.files import check_outputs, check_run
 from khot.cli.numbers import WholeNumber
+from khot.errors import InvalidValueError, ModelFileError, one_line
 
 explain = App(name="explain", help="Explain a model's predictions by the k items of a row that tell most about them.")
 
@@ -182,7 +183,9 @@ def apply(
     _check_ignored(ignore, columns)
     ignored = {*about["ignore"], *ignore, *filter(None, [id])} - {*columns}
     data, _ = _read(rows, text, ignored, header, columns)
-    predict_proba = _find(model or _known(about["model"], explainer))
+    if not (model or about["model"]):
+        raise InvalidValueError(f"{explainer} was not written by khot explain fit: name the model (--model)")
+    predict_proba = _find(model or about["model"])
     explanation = fitted.explain(data, predict_proba, row_names=names)
     if html is not None:
         explanation.to_html(here / html, title=f"Explanations of {rows.name}")
@@ -206,8 +209,6 @@ def apply(
 
 def _check_kind(text: str | None, items: str, length: int | None, sentences: int | None) -> None:
     """Refuse options for texts where there are none, and --sentences where words are chosen."""
-    from khot.errors import InvalidValueError
-
     for option, value in (("--length", length), ("--sentences", sentences)):
         if text is None and value is not None:
             raise InvalidValueError(
@@ -219,8 +220,6 @@ def _check_kind(text: str | None, items: str, length: int | None, sentences: int
 
 def _check_ignored(ignore: Collection[str], columns: Collection[str]) -> None:
     """Refuse to ignore columns that the explainer needs."""
-    from khot.errors import InvalidValueError
-
     for name in ignore:
         if name in columns:
             raise InvalidValueError(f"--ignore must not name {name!r}, which the explainer was fitted with: drop it")
@@ -231,26 +230,14 @@ def _masker(text: str | None, items: str, length: int | None, sentences: int | N
 
     if text is None:
         return Columns(names=names)
-    given: dict[str, Any] = {
-        name: value for name, value in (("length", length), ("sentences", sentences)) if value is not None
-    }
-    return Words(**given) if items == "words" else Sentences(**given)
-
-
-def _known(model: str, explainer: Path) -> str:
-    """Name of the model that `khot explain fit` has stored."""
-    from khot.errors import InvalidValueError
-
-    if not model:
-        raise InvalidValueError(f"{explainer} was not written by khot explain fit: name the model (--model)")
-    return model
+    given: dict[str, Any] = {"length": length, "sentences": sentences}
+    options = {name: value for name, value in given.items() if value is not None}
+    return Words(**options) if items == "words" else Sentences(**options)
 
 
 def _find(model: str) -> Any:
     """The function with a name such as module:function."""
     from importlib import import_module
-
-    from khot.errors import InvalidValueError, one_line
 
     module, colon, name = model.partition(":")
     if not (module and colon and name):
@@ -294,7 +281,6 @@ def _read(
 
 def _about(folder: Path) -> dict[str, Any]:
     """Names of the model and of columns that `fit` has stored, or defaults."""
-    from khot.errors import ModelFileError
     from khot.explain._storage import BESIDE
 
     path = folder / BESIDE[0]

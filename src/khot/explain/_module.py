@@ -23,13 +23,7 @@ class Explainer(nn.Module):
         self.selector, self.predictor = selector, predictor
 
     def forward(
-        self,
-        codes: Tensor,
-        eligible: Tensor,
-        forced: Tensor,
-        k: int,
-        choose: Callable,
-        classes: Tensor | None = None,
+        self, codes: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Callable, classes: Tensor | None = None
     ) -> Tensor:
         """Class logits (b, classes) from k items, chosen by ``choose(logits, k)``."""
         mask = choose_items(self.scores(codes, classes), eligible, forced, k, choose)

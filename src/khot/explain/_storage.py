@@ -92,9 +92,7 @@ def _restored(state: dict[str, Any]) -> Any:
     kind = getattr(maskers, state["name"])
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"{state['name']} is no masker")
-    given = {field.name: state["fields"][field.name] for field in fields(kind) if field.init}
-    masker: Any = kind(**given)
+    masker = object.__new__(kind)
     for field in fields(kind):
-        if not field.init:
-            setattr(masker, field.name, state["fields"][field.name])
+        setattr(masker, field.name, state["fields"][field.name])
     return masker
