@@ -135,8 +135,9 @@ def test_a_class_that_was_never_named_is_told():
     explainer = quick(epochs=1).fit(largest_of_three, X[X[:, :3].argmax(1) < 2])
     assert explainer.seen_ == [0, 1]
     explainer.explain(X[X[:, :3].argmax(1) < 2])
-    with pytest.warns(UserWarning, match="predicts class 2, which it predicted for no row of fit"):
+    with pytest.warns(UserWarning, match="predicts class 2, which it predicted for no row of fit") as caught:
         assert (explainer.explain(X).chosen.sum(1) == 2).all()
+    assert caught[0].filename == __file__
 
 
 def test_a_predictor_that_learns_nothing_is_told():

@@ -95,8 +95,9 @@ def test_limits_for_all_rows_hold_in_explain_too(tmp_path):
     explainer.save(tmp_path)
     for one in (explainer, SubsetExplainer.load(tmp_path)):
         assert one.explain(X[:5]).chosen.tolist() == [[True, False, False, False, True]] * 5
-    with pytest.warns(UserWarning, match="all of the k = 1 items of each row are forced"):
+    with pytest.warns(UserWarning, match="all of the k = 1 items of each row are forced") as caught:
         quick(k=1, epochs=1).fit(from_last_column, X, forced=last)
+    assert caught[0].filename == __file__
     assert not explainer.explain(X[:5], forced=~(last | True)).chosen[:, 4].any()
     rows = quick(k=2, epochs=1).fit(from_last_column, X, forced=np.tile(last, (len(X), 1)))
     assert rows.explain(X[:5]).chosen.sum() == 10  # limits of other rows do not matter
@@ -142,8 +143,11 @@ def test_a_predictor_that_has_learnt_nothing():
         p = 1 / (1 + np.exp(-9 * rows[:, 0] * rows[:, 1]))
         return np.stack([1 - p, p], 1)
 
-    with pytest.warns(UserWarning, match="the predictor hardly knows .* is 0.6.*, more epochs, or a larger k"):
+    with pytest.warns(
+        UserWarning, match="the predictor hardly knows .* is 0.6.*, more epochs, or a larger k"
+    ) as caught:
         quick(k=1, epochs=2, random_choices=0).fit(from_two_signs, X)
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(k=1).fit(from_last_column, X)
@@ -430,7 +434,7 @@ def test_a_tensor_is_an_output_and_one_class_is_enough():
         (lambda: quick(validation_share=1.0).fit(from_last_column, X), "validation_share must lie below 1"),
         (lambda: quick(resume=True).fit(from_last_column, X), "resume needs the folder"),
         (lambda: quick().fit(None, X), "predict_proba must be a function"),
-        (lambda: quick().fit(from_last_column, X[:1]), "at least two rows"),
+        (lambda: quick().fit(from_last_column, X[:1]), "at least 2 rows"),
         (lambda: quick().explain(X), "not fitted"),
         (lambda: quick().fit(from_last_column, X, eligible=[1, 0]), r"eligible must be a bool array of shape \(5,\)"),
         (lambda: quick().fit(from_last_column, X, forced=np.ones(4, bool)), "forced must be a bool array"),

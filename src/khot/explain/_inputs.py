@@ -52,17 +52,20 @@ def check_network(name: str, value: Any, masker: Masker | None = None) -> None:
         raise InvalidValueError(f"{name} must have all its parameters, but {value!r} is lazy: call it with a row first")
 
 
-def count_rows(X: Any) -> int:  # noqa: N803
-    """Number of rows."""
+def count_rows(X: Any, least: int) -> int:  # noqa: N803
+    """Number of rows, at least `least`."""
     must_be_dense("X", X)
     try:
         take(X, slice(0, 1))
-        return len(X)
+        rows = len(X)
     except (TypeError, KeyError, IndexError, NotImplementedError) as error:
         raise InvalidTypeError(
             f"X must be rows that can be counted and sliced, but got {type(X).__name__} ({error}): "
             "pass an array, a data frame, a tensor or a list"
         ) from error
+    if rows < least:
+        raise InvalidValueError(f"X must have at least {least} row{'s' * (least > 1)}, but got {rows}: add some")
+    return rows
 
 
 def find_limits(items: Items, eligible: Any, forced: Any, k: int, learning: bool = False) -> Limits:
@@ -99,9 +102,9 @@ def warn_of_nothing_to_choose(limits: Limits, k: int) -> None:
     """Warn if all rows are chosen whole, or nothing but the forced items is."""
     wanted = k - limits.forced.sum(1)
     if bool((wanted == 0).all()):
-        warnings.warn(f"all of the k = {k} items of each row are forced: raise k, or force fewer", stacklevel=3)
+        warnings.warn(f"all of the k = {k} items of each row are forced: raise k, or force fewer", stacklevel=4)
     elif bool(((limits.eligible & ~limits.forced).sum(1) <= wanted).all()):
-        warnings.warn(f"no row has more than k = {k} items, so that all are chosen: lower k", stacklevel=3)
+        warnings.warn(f"no row has more than k = {k} items, so that all are chosen: lower k", stacklevel=4)
 
 
 def warn_of_new_classes(classes: Tensor, seen: Iterable[int]) -> None:

@@ -17,7 +17,7 @@ from khot.explain import _inputs, _storage
 from khot.explain._fitting import about, ask, check_parameters, choices_per_row, train
 from khot.explain.black_box import BlackBox, PredictProba
 from khot.explain.explanation import Explanation
-from khot.explain.maskers import Masker
+from khot.explain.maskers import Items, Masker
 from khot.explain.maskers.items import encoded, in_order, masked
 from khot.explain.samplers import Sampler, choose_items
 from khot.sampling import Relaxation
@@ -216,26 +216,14 @@ class SubsetExplainer(BaseEstimator):
         with fitting(self) as folder:
             check_parameters(self)
             black_box = BlackBox(predict_proba, self.model_batch_size, None if self.folder is None else folder)
-            rows = _inputs.count_rows(X)
-            if rows < 2:
-                raise InvalidValueError(f"X must have at least two rows, but got {rows}: add some")
-            self.random_choices_ = choices_per_row(self, rows)
+            self.random_choices_ = choices_per_row(self, _inputs.count_rows(X, least=2))
             _inputs.check_unused(folder, self.resume, about(self))
-
-            self.masker_ = copy.deepcopy(_inputs.find_masker(self.masker))
-            self.masker_.fit(X)
-            items = encoded(self.masker_, X)
-            limits = _inputs.find_limits(items, eligible, forced, self.k, learning=True)
-            self.limits_ = {"eligible": _inputs.for_all_rows(eligible), "forced": _inputs.for_all_rows(forced)}
-            _inputs.warn_of_nothing_to_choose(limits, self.k)
-
-            answered = ask(self, black_box, X, items, limits)
-            self.predict_proba_, self.classes_ = predict_proba, answered.outputs.shape[1]
-            self.seen_ = answered.outputs.argmax(1).unique().tolist()
-
-            trained = train(self, answered, folder)
+            items, limits = self._encode(X, eligible, forced)
+            rows = ask(self, black_box, X, items, limits)
+            trained = train(self, rows, folder)
+            self.classes_, self.seen_ = rows.outputs.shape[1], rows.outputs.argmax(1).unique().tolist()
             self.module_, self.history_, self.seconds_ = trained.module, trained.history, trained.seconds
-            self.temperature_, self.search_ = trained.temperature, trained.search
+            self.temperature_, self.search_, self.predict_proba_ = trained.temperature, trained.search, predict_proba
         return self
 
     def explain(
@@ -268,9 +256,7 @@ class SubsetExplainer(BaseEstimator):
             every call.
         """
         self._check_fitted()
-        rows = _inputs.count_rows(X)
-        if rows == 0:
-            raise InvalidValueError("X must have at least one row, but got none: pass the rows to explain")
+        rows = _inputs.count_rows(X, least=1)
         row_names = X.index if row_names is None and hasattr(X, "iloc") else row_names
         names: dict[str, Any] = {
             "class_names": _inputs.class_names(self.class_names),
@@ -343,6 +329,16 @@ class SubsetExplainer(BaseEstimator):
         for name, network in (("selector", selector), ("predictor", predictor)):
             _inputs.check_network(name, network)
         return _storage.read(Path(path), cls, masker, selector, predictor)
+
+    def _encode(self, X: Any, eligible: Any, forced: Any) -> tuple[Items, _inputs.Limits]:  # noqa: N803
+        """Items of the rows to learn from, by a copy of the masker that is fitted to them."""
+        self.masker_ = copy.deepcopy(_inputs.find_masker(self.masker))
+        self.masker_.fit(X)
+        items = encoded(self.masker_, X)
+        limits = _inputs.find_limits(items, eligible, forced, self.k, learning=True)
+        _inputs.warn_of_nothing_to_choose(limits, self.k)
+        self.limits_ = {"eligible": _inputs.for_all_rows(eligible), "forced": _inputs.for_all_rows(forced)}
+        return items, limits
 
     def _predicted_classes(self, outputs: np.ndarray | None) -> Tensor | None:
         """Classes (n,) that the model predicts, for selectors by class."""

@@ -24,6 +24,10 @@ class Explanation:
 
     Attributes
     ----------
+    masker : Masker
+        The fitted masker that defines the items.
+    rows : array, data frame, tensor, or list of texts
+        The explained rows.
     chosen : ndarray of bool, shape (n, items)
         Which items were chosen.
     scores : ndarray of float32, shape (n, items)
