@@ -1,6 +1,5 @@
 """What all benchmarks share: the textbook loop, timing, the description of the machine, and the file of results."""
 
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import Any
 
 import torch
 
+from khot._files import readable_json
 from khot.experiments.machine import machine
 
 _TURNS = 20  # of each function
@@ -87,7 +87,7 @@ def write(name: str, claims: list[dict[str, Any]]) -> None:
         print(line(claim))
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"machine": machine(), "claims": claims}, indent=2) + "\n")
+    path.write_text(readable_json({"machine": machine(), "claims": claims}))
 
 
 def line(claim: dict[str, Any]) -> str:

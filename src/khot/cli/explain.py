@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from khot.cli.files import check_outputs, check_run
+from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 from khot.errors import InvalidValueError, ModelFileError, one_line
 
@@ -38,7 +38,7 @@ def fit(
     learning_rate: float = 1e-3,
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     resume: bool = False,
 ) -> None:
     """Train an explainer on a model's predictions for the rows of a file, and save it.
@@ -90,19 +90,18 @@ def fit(
         Device of the explainer's networks.
     seed
         Seed of the random numbers.
-    run
+    folder
         Folder to keep the trainings in, so that they can be resumed.
     resume
-        Resume the trainings in the folder of --run.
+        Resume the trainings in the folder of --folder.
     """
-    from khot._estimators.storage import check_folder
+    from khot._estimators.storage import BLACK_BOX, EXPLAINER, check_folder
     from khot._files import write_text
     from khot.explain import SubsetExplainer
-    from khot.explain._storage import BESIDE, KIND
 
     here = Path.cwd()  # the model may change it
-    check_folder(out, KIND, BESIDE)
-    check_run(run, out)
+    check_folder(out, EXPLAINER)
+    check_folder_option(folder, out)
     _check_kind(text, items, length, sentences)
     data, names = _read(rows, text, ignore, header)
     predict_proba = _find(model)
@@ -120,13 +119,13 @@ def fit(
         class_names=classes or None,
         device=device,
         random_state=seed,
-        folder=None if run is None else here / run,
+        folder=None if folder is None else here / folder,
         resume=resume,
         verbose=True,
     )
     explainer.fit(predict_proba, data).save(here / out)
     about = {"model": model, "text": text, "ignore": list(ignore)}
-    write_text(here / out / BESIDE[0], json.dumps(about, indent=1) + "\n")
+    write_text(here / out / BLACK_BOX, json.dumps(about, indent=1) + "\n")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
 
 
@@ -281,9 +280,9 @@ def _read(
 
 def _about(folder: Path) -> dict[str, Any]:
     """Names of the model and of columns that `fit` has stored, or defaults."""
-    from khot.explain._storage import BESIDE
+    from khot._estimators.storage import BLACK_BOX
 
-    path = folder / BESIDE[0]
+    path = folder / BLACK_BOX
     if not path.exists():
         return {"model": "", "text": None, "ignore": []}
     try:

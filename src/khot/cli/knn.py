@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from khot._relaxations import RELAXATIONS, find
-from khot.cli.files import check_outputs, check_run
+from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 
 knn = App(name="knn", help="Classify rows by their k nearest neighbours in learnt features.")
@@ -35,7 +35,7 @@ def fit(
     devices: WholeNumber = 1,
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     resume: bool = False,
 ) -> None:
     """Train a classifier and save it.
@@ -80,18 +80,17 @@ def fit(
         That of the encoder in training.
     seed
         Seed of all that is random.
-    run
+    folder
         Folder to keep the training in, so that it can be resumed.
     resume
-        Go on with the training in the folder of --run.
+        Go on with the training in the folder of --folder.
     """
-    from khot._estimators.storage import check_folder
+    from khot._estimators.storage import CLASSIFIER, LAYOUT, check_folder
     from khot._tables import read_rows, write_layout
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors._storage import BESIDE, KIND
 
-    check_folder(out, KIND, BESIDE)
-    check_run(run, out)
+    check_folder(out, CLASSIFIER)
+    check_folder_option(folder, out)
     rows, labels, layout = read_rows(train, label, header, ignore)
     print(f"read {_summary(rows, labels, layout)}")
     model = SubsetKNNClassifier(
@@ -110,14 +109,13 @@ def fit(
         precision=precision,
         random_state=seed,
         verbose=True,
-        folder=run,
+        folder=folder,
         resume=resume,
     )
     model.fit(rows, labels)
-    (out / BESIDE[0]).unlink(missing_ok=True)  # of the model before
     model.save(out)
     if layout is not None:
-        write_layout(out / BESIDE[0], layout)
+        write_layout(out / LAYOUT, layout)
     print(f"wrote {out}, with the weights of epoch {model.best_epoch_ + 1}")
 
 
@@ -173,13 +171,13 @@ def predict(
     device
         Kind of device.
     """
+    from khot._estimators.storage import LAYOUT
     from khot._tables import read_layout, read_queries, write_csv
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors._storage import BESIDE
 
     check_outputs(rows, {"--out": out, "--evidence": evidence, "--probabilities": probabilities}, model)
     classifier = SubsetKNNClassifier.load(model, device=device)
-    layout = read_layout(model / BESIDE[0])
+    layout = read_layout(model / LAYOUT)
     queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)
     neighbors = classifier.kneighbors(queries)
     predictions = classifier.vote(*neighbors)

@@ -179,7 +179,7 @@ def _train_at(
     loss = ExplainLoss(int(explainer.k), find_sampler(explainer.sampler, explainer.relaxation))
     validate = Validation(held_out, int(explainer.k))
     options: dict[str, Any] = {"folder": folder, "resume": explainer.resume, "about": about(explainer)}
-    options |= {"accelerator": explainer.device, "verbose": verbose}
+    options |= {"device": explainer.device, "verbose": verbose}
     try:
         return module, fit(module, loss, kept.tensors(), settings, validate=validate, **options)
     except DivergedError as error:
@@ -197,7 +197,7 @@ def _settings(explainer: Any, temperature: float, epochs: int, batch_size: int) 
         averaging=explainer.averaging,
         monitor="loss",
         patience=explainer.patience,
-        seed=int(explainer.random_state),
+        random_state=int(explainer.random_state),
     )
 
 
