@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench
+.PHONY: demo test lint bench readme
 
 demo: .venv/installed
 	$(BIN)/khot demo --out build/demo
@@ -22,6 +22,10 @@ bench: .venv/installed
 		$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --constraint constraints.txt $$peer; \
 	done
 	$(BIN)/python -m benchmarks
+
+# The numbers of README.md, from the files of results; a test fails when they disagree.
+readme: .venv/installed
+	$(BIN)/python -m benchmarks.readme
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
