@@ -23,7 +23,7 @@ bench: .venv/installed
 	done
 	$(BIN)/python -m benchmarks
 
-# The numbers of README.md, from the files of results; a test fails when they disagree.
+# The numbers and pictures of README.md, from the files of results; a test fails when the numbers disagree.
 readme: .venv/installed
 	$(BIN)/python -m benchmarks.readme
 

@@ -1,4 +1,4 @@
-"""Put the numbers of the files of results into the README: `make readme`.
+"""Draw the pictures of the README, and put the numbers of the files of results into it: `make readme`.
 
 Each block between `<!-- begin: NAME -->` and `<!-- end: NAME -->` is replaced by what BLOCKS has under that name.
 """
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from benchmarks.tables import measured, summary
-from benchmarks.tables._cells import ROOT
+from benchmarks.tables.cells import ROOT
 
 README = ROOT / "README.md"
 BLOCKS: dict[str, Callable[[], str]] = {"results": summary, "speed": measured.speed}
@@ -20,4 +20,7 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
+    from benchmarks import pictures  # loads torch and matplotlib, which the numbers do without
+
+    pictures.draw()
     README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -6,7 +6,7 @@ numbers and nobody types them. A number that is worse than the paper's, or than 
 `machine("results/timing.json")` tells in a line where a file was made.
 """
 
-from benchmarks.tables._cells import machine
+from benchmarks.tables.cells import machine
 from benchmarks.tables.summary import summary
 
 __all__ = ["machine", "summary"]

@@ -3,11 +3,10 @@
 import re
 from typing import Any
 
-from benchmarks.tables._cells import against, claims, result, short, table
+from benchmarks.tables.cells import against, claims, result, short, table
 
 _PROBLEM = re.compile(r"(\d+) x (\d+), k = (\d+)(?:, t = ([\d.]+))?")
 _THREADS = re.compile(r"threads = (\d+): times faster")
-_PEER = re.compile(r"(.+), n = (\d+), k = (\d+): ms")
 
 
 def speed() -> str:
@@ -23,6 +22,17 @@ def speed() -> str:
     ]
     heads = [f"times faster, {n} thread{'s' * (n > 1)}" for n in sorted({n for own in found.values() for n in own})]
     return table(["rows × items", *heads, f"ms, {most} threads", "goal"], rows)
+
+
+def speed_in_short() -> str:
+    """The least and the largest figure of `speed` with one thread, in a sentence."""
+    found = {what: c for what, c in claims("speed").items() if (t := _THREADS.search(what)) and t[1] == "1"}
+    least, largest = (pick(found, key=lambda what: found[what]["measured"]) for pick in (min, max))
+    few, many = (f"{short(found[what]['measured'])} times as fast at {_problem(what)}" for what in (least, largest))
+    return (
+        "Compared with the textbook loop in PyTorch (float32, forward and backward, one thread), `successive_softmax` "
+        f"is\n{few}, and {many}."
+    )
 
 
 def softmaxes() -> str:
@@ -50,7 +60,7 @@ def sampling() -> str:
     """How many times faster `sample_subset` and its noise are than the textbook and `torch.distributions.Gumbel`."""
     found: dict[str, list[str]] = {}
     for what, claim in claims("sampling").items():
-        threads = re.search(r"threads = (\d+)", what)[1]  # pyright: ignore[reportOptionalSubscript]
+        threads = re.search(r"threads = (\d+)", what)[1]
         found.setdefault(f"{_problem(what)}, threads = {threads}", []).append(_times(claim))
     rows = [[problem, *times] for problem, times in found.items()]
     return table(["rows × items", "sample_subset, times faster", "noise alone, times faster"], rows)
@@ -68,14 +78,23 @@ def others() -> str:
 
 def peers() -> str:
     """Milliseconds of a forward and backward pass with 16 rows, of khot and of what one might take instead."""
-    found: dict[str, dict[tuple[int, int], str]] = {}
-    for what, claim in claims("peers").items():
-        name, n, k = _PEER.fullmatch(what).groups()  # pyright: ignore[reportOptionalMemberAccess]
-        worse = " (faster than khot)" if claim["over_khot"] < 1 and not name.startswith("khot.") else ""
-        found.setdefault(name, {})[int(k), int(n)] = short(claim["measured"]) + worse
+    found = peer_times()
     columns = sorted({column for own in found.values() for column in own})
-    heads = [f"k = {k}, n = {n:,}" for k, n in columns]
-    return table(["ms", *heads], ([name, *(own.get(c, "") for c in columns)] for name, own in found.items()))
+    ours, rows = found["khot.successive_softmax"], []
+    for name, own in found.items():
+        faster = {c for c in own if own[c] < ours[c] and not name.startswith("khot.")}
+        cells = {c: short(own[c]) + (" (faster than khot)" if c in faster else "") for c in own}
+        rows.append([name, *(cells.get(c, "") for c in columns)])
+    return table(["ms", *(f"k = {k}, n = {n:,}" for k, n in columns)], rows)
+
+
+def peer_times() -> dict[str, dict[tuple[int, int], float]]:
+    """Milliseconds of each library by k and n."""
+    found: dict[str, dict[tuple[int, int], float]] = {}
+    for what, claim in claims("peers").items():
+        name, n, k = re.fullmatch(r"(.+), n = (\d+), k = (\d+): ms", what).groups()
+        found.setdefault(name, {})[int(k), int(n)] = claim["measured"]
+    return found
 
 
 def embedding_peers() -> str:
@@ -130,7 +149,7 @@ def embedding_epochs() -> str:
 
 
 def _problem(what: str) -> str:
-    batch, n, k, temperature = _PROBLEM.match(what).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    batch, n, k, temperature = _PROBLEM.match(what).groups()
     return f"{int(batch):,} × {int(n):,}, k = {k}" + (f", t = {float(temperature):g}" if temperature else "")
 
 

@@ -5,7 +5,7 @@ The paper's numbers stand in the same files: they are constants of the modules o
 
 from typing import Any
 
-from benchmarks.tables._cells import ROOT, against, result, short, table
+from benchmarks.tables.cells import ROOT, against, result, short, table
 
 Row = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """The table of the README: a line for each result of the paper, and what it is compared with."""
 
 from benchmarks.tables import paper
-from benchmarks.tables._cells import against, result, short, table
+from benchmarks.tables.cells import against, result, short, table
 
 _REMARKS = " (below the paper)", " (above the paper)"
 

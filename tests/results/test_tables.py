@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from benchmarks import readme, tables
-from benchmarks.tables import _cells, measured, paper
+from benchmarks.tables import cells, measured, paper
 
 TABLES = [
     *[paper.synthetic, paper.timing, paper.knn, paper.embeddings, paper.embedding_ablation, paper.explanations],
@@ -35,10 +35,16 @@ def test_a_number_that_is_worse_than_the_papers_says_so():
     assert "99.58 | 99.3" in row
 
 
-def test_machine_is_told_in_one_line():
-    own = json.loads((_cells.ROOT / "results" / "timing.json").read_text())["machine"]
+def test_peers_that_are_faster_are_marked(monkeypatch: pytest.MonkeyPatch):
+    times = {"khot.successive_softmax": {(4, 128): 2.0, (64, 128): 3.0}, "other": {(4, 128): 1.5, (64, 128): 4.0}}
+    monkeypatch.setattr(measured, "peer_times", lambda: times)
+    assert measured.peers().splitlines()[-1] == "| other | 1.50 (faster than khot) | 4.00 |"
+
+
+def test_machine_fits_one_line():
+    own = json.loads((cells.ROOT / "results" / "timing.json").read_text())["machine"]
     assert tables.machine("results/timing.json").startswith(f"{own['processor']}, {own['cores']} cores")
 
 
 def test_examples_of_cells():
-    assert doctest.testmod(_cells).failed == 0
+    assert doctest.testmod(cells).failed == 0
