@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench readme
+.PHONY: demo test test-long lint wheel-check bench readme
 
 demo: .venv/installed
 	$(BIN)/khot demo --out build/demo
@@ -11,11 +11,23 @@ demo: .venv/installed
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
+# What takes minutes and hardly ever breaks: tests marked as slow.
+test-long: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+# Builds a source distribution and from it a wheel, installs that into a new environment, and tries it there.
+wheel-check: .venv/installed
+	rm -rf build/wheel
+	$(BIN)/python -m build --outdir build/wheel
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt build/wheel/*.whl
+	cd build/wheel && env -u PYTHONPATH venv/bin/python ../../tests/wheel.py
 
 bench: .venv/installed
 	-for peer in entmax difftopk torchsort; do \

@@ -10,7 +10,7 @@ from benchmarks.tables import measured, summary
 from benchmarks.tables.cells import ROOT
 
 README = ROOT / "README.md"
-BLOCKS: dict[str, Callable[[], str]] = {"results": summary, "speed": measured.speed}
+BLOCKS: dict[str, Callable[[], str]] = {"results": summary, "speed": measured.speed_in_short}
 _BLOCK = re.compile(r"<!-- begin: (\w+) -->\n.*?<!-- end: \1 -->", re.DOTALL)
 
 
