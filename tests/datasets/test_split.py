@@ -10,7 +10,7 @@ ROWS = Rows(np.arange(N)[:, None], LABELS, np.arange(N))
 
 
 def test_parts_are_disjoint_and_complete():
-    train, test = split(ROWS, test_rows=1242, seed=0)
+    train, test = split(ROWS, test_rows=1242, random_state=0)
     assert (len(train), len(test)) == (15_000, 1242)
     assert sorted([*train.ids, *test.ids]) == list(range(N))
 
@@ -59,7 +59,7 @@ def test_a_size_out_of_range(size: int):
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_out_of_range(seed: int):
-    with pytest.raises(InvalidValueError, match=f"seed must lie between 0 and {2**32 - 1}, but got {seed}"):
+    with pytest.raises(InvalidValueError, match=f"random_state must lie between 0 and {2**32 - 1}, but got {seed}"):
         split(ROWS, 10, seed)
 
 
@@ -67,7 +67,7 @@ def test_a_seed_out_of_range(seed: int):
 def test_only_whole_numbers(bad: object):
     with pytest.raises(InvalidTypeError, match="test_rows must be an int"):
         split(ROWS, bad, 0)
-    with pytest.raises(InvalidTypeError, match="seed must be an int"):
+    with pytest.raises(InvalidTypeError, match="random_state must be an int"):
         split(ROWS, 10, bad)
 
 

@@ -31,11 +31,11 @@ def centred(points: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("kind", "least"), [(SubsetSNE, 0.82), (ParametricTSNE, 0.88)])
 def test_learns_to_embed_new_digits(kind, least):
-    model = kind(batch_size=150, max_epochs=15, pretrain_epochs=3, random_state=0).fit(PIXELS)
+    model = kind(batch_size=150, epochs=15, pretrain_epochs=3, random_state=0).fit(PIXELS)
     points = model.transform(TEST_PIXELS)
     assert points.dtype == np.float32
     assert quality.trustworthiness(TEST_PIXELS, points) > least
-    untrained = kind(batch_size=150, max_epochs=1, learning_rate=0.0, pretrain=False, random_state=0).fit(PIXELS)
+    untrained = kind(batch_size=150, epochs=1, learning_rate=0.0, pretrain=False, random_state=0).fit(PIXELS)
     assert quality.trustworthiness(TEST_PIXELS, untrained.transform(TEST_PIXELS)) < least - 0.05
 
 
@@ -57,7 +57,7 @@ def test_learns_to_embed_new_digits(kind, least):
 )
 def test_options(options):
     X, y = clouds()  # noqa: N806
-    model = quick(**{"max_epochs": 20, "learning_rate": 0.02, "temperature": 0.5, **options}).fit(X)
+    model = quick(**{"epochs": 20, "learning_rate": 0.02, "temperature": 0.5, **options}).fit(X)
     others, labels = clouds(seed=1)
     assert quality.knn_error(model.transform(X), y, model.transform(others), labels) < 10
     assert model.transform(others).shape == (90, options.get("n_components", 2))
@@ -67,17 +67,17 @@ def test_the_best_epoch_is_kept():
     """Of the training loss; rates so large that the last epochs are not the best."""
     X, _ = clouds()  # noqa: N806
     rates = lambda step: 0.02 if step < 30 else 3.0  # noqa: E731
-    model = quick(ParametricTSNE, max_epochs=15, learning_rate=rates).fit(X)
+    model = quick(ParametricTSNE, epochs=15, learning_rate=rates).fit(X)
     losses = [record["loss"] for record in model.history_]
     best = int(np.argmin(losses))
     assert best < 12
-    short = quick(ParametricTSNE, max_epochs=best + 1, learning_rate=rates).fit(X)
+    short = quick(ParametricTSNE, epochs=best + 1, learning_rate=rates).fit(X)
     assert np.array_equal(model.transform(X), short.transform(X))
 
 
 def test_under_a_schedule_epochs_are_compared_at_the_last_temperature():
     X, _ = clouds()  # noqa: N806
-    model = quick(temperature=Exponential(2.0, 0.1, steps=9), max_epochs=3).fit(X)
+    model = quick(temperature=Exponential(2.0, 0.1, steps=9), epochs=3).fit(X)
     assert all(record["validation"]["loss"] > 0 for record in model.history_)
 
 
@@ -102,7 +102,7 @@ def test_sparse_and_dense_rows_are_alike(kind):
 @pytest.mark.parametrize("kind", BOTH)
 def test_units_do_not_matter(kind):
     X = clouds()[0].astype(np.float64)  # noqa: N806
-    plain, moved = (centred(quick(kind, max_epochs=3).fit(rows).transform(rows)) for rows in (X, X * 1e-3 + 1e3))
+    plain, moved = (centred(quick(kind, epochs=3).fit(rows).transform(rows)) for rows in (X, X * 1e-3 + 1e3))
     assert np.allclose(plain, moved, atol=1e-4)
 
 
@@ -110,7 +110,7 @@ def test_units_do_not_matter(kind):
 def test_units_of_columns_do_not_matter(kind):
     X = clouds()[0].astype(np.float64)  # noqa: N806
     units = 10.0 ** np.arange(-3, X.shape[1] - 3)
-    plain, moved = (quick(kind, scale="columns", max_epochs=3).fit(rows).transform(rows) for rows in (X, X * units + 5))
+    plain, moved = (quick(kind, scale="columns", epochs=3).fit(rows).transform(rows) for rows in (X, X * units + 5))
     assert np.allclose(plain, moved, atol=1e-4)
 
 
@@ -177,7 +177,7 @@ def test_an_own_encoder_is_copied():
 
 def test_the_networks_of_the_paper():
     for name, hidden in [("small", [150, 150, 500]), ("large", [500, 500, 2000])]:
-        model = quick(encoder=name, max_epochs=1, pretrain=False, learning_rate=0.0).fit(clouds()[0])
+        model = quick(encoder=name, epochs=1, pretrain=False, learning_rate=0.0).fit(clouds()[0])
         layers = [layer for layer in model.encoder_ if isinstance(layer, nn.Linear)]
         assert [layer.out_features for layer in layers] == [*hidden, 2]
         assert [type(layer) for layer in model.encoder_][1::2] == [nn.Sigmoid] * 3
@@ -207,7 +207,7 @@ def test_pretraining_restores_the_rows(tmp_path):
 
 
 def test_verbose_tells_the_loss(capsys):
-    quick(verbose=True, max_epochs=3).fit(clouds()[0])
+    quick(verbose=True, epochs=3).fit(clouds()[0])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["epoch 1 of 3", "epoch 2 of 3", "epoch 3 of 3"]
 
@@ -241,7 +241,7 @@ def test_sizes_whose_squares_overflow(scale, unit):
 
 
 def test_rows_in_any_order_of_memory():
-    model = quick(encoder="small", max_epochs=1).fit(X)
+    model = quick(encoder="small", epochs=1).fit(X)
     assert np.array_equal(model.transform(X[::-1]), model.transform(X)[::-1])
     assert np.array_equal(model.transform(X[:, ::-1][:, ::-1]), model.transform(X))
 
@@ -249,9 +249,9 @@ def test_rows_in_any_order_of_memory():
 def test_a_column_that_outweighs_all_others():
     rows = X * [1, 1, 100, 1, 1]
     with pytest.warns(UserWarning, match=r"column 2 \(from 0\) alone makes 100.0%.*--scale columns"):
-        quick(max_epochs=1).fit(rows)
-    quick(max_epochs=1, scale="columns").fit(rows)  # pytest is set to turn warnings into errors
-    quick(max_epochs=1).fit(X * [1, 1, 3, 1, 1])
+        quick(epochs=1).fit(rows)
+    quick(epochs=1, scale="columns").fit(rows)  # pytest is set to turn warnings into errors
+    quick(epochs=1).fit(X * [1, 1, 3, 1, 1])
 
 
 @pytest.mark.parametrize("scale", ["auto", "columns"])
@@ -259,9 +259,9 @@ def test_a_few_rows_far_out(scale):
     rows = X.astype(np.float64)
     rows[[3, 70]] *= 1e8
     with pytest.warns(UserWarning, match=r"half of the rows lie within .*e-0\d% of the spread.*leave out such rows"):
-        quick(max_epochs=1, scale=scale).fit(rows)
-    quick(max_epochs=1, scale=scale).fit(np.exp(X / X.std()))  # which are skewed, but not too much
-    quick(max_epochs=1, scale=scale).fit(np.vstack([X[:20], np.zeros((80, 5))]))  # of which many are the same
+        quick(epochs=1, scale=scale).fit(rows)
+    quick(epochs=1, scale=scale).fit(np.exp(X / X.std()))  # which are skewed, but not too much
+    quick(epochs=1, scale=scale).fit(np.vstack([X[:20], np.zeros((80, 5))]))  # of which many are the same
 
 
 @pytest.mark.parametrize("value", [0.1, -7.7, 1e9 + 0.1])
@@ -309,7 +309,7 @@ class Wrapped(nn.Module):
         ({"input_components": 0}, X, "input_components must be at least 1"),
         ({"batch_size": 1}, X, "at least 2"),
         ({"batch_size": 2.5}, X, "batch_size must be an int"),
-        ({"max_epochs": 0}, X, "max_epochs must be at least 1"),
+        ({"epochs": 0}, X, "epochs must be at least 1"),
         ({"n_components": 0}, X, "n_components must be at least 1"),
         ({"pretrain": True, "pretrain_epochs": 0}, X, "pretrain_epochs must be at least 1"),
         ({"random_state": -1}, X, "random_state must be an int from 0"),
@@ -386,7 +386,7 @@ def test_bad_input_of_transform():
 
 @pytest.mark.parametrize("n_components", [1, 2])
 def test_where_a_row_stands_does_not_matter(n_components):
-    model = quick(n_components=n_components, encoder="small", max_epochs=1).fit(PIXELS)
+    model = quick(n_components=n_components, encoder="small", epochs=1).fit(PIXELS)
     points, order = model.transform(PIXELS), np.random.RandomState(0).permutation(len(PIXELS))
     np.testing.assert_array_equal(model.transform(PIXELS[order]), points[order])
     np.testing.assert_array_equal(np.concatenate([model.transform(row[None]) for row in PIXELS[:20]]), points[:20])

@@ -78,7 +78,7 @@ def test_sentences_of_a_length(folder: Path):
     line = (
         "fit two.csv --text review --ignore id --items sentences --length 7 --sentences 3 --model judge:of_texts -k 1"
     )
-    run(f"{line} -o why {options} --random-choices 2 --run runs")
+    run(f"{line} -o why {options} --random-choices 2 --folder runs")
     assert len(list((folder / "runs").glob("answers-*"))) == 3
     fields = json.loads((folder / "why" / "explainer.json").read_text())["masker"]["fields"]
     assert (fields["length"], fields["sentences"]) == (7, 3)
@@ -215,12 +215,12 @@ def test_columns_to_ignore_add_to_those_of_fit(folder: Path):
         ("fit reviews.csv --text review --length 1000000000000 --model judge:of_texts -k 2 -o why", "at most 100000"),
         ("fit reviews.csv --text= --model judge:of_texts -k 2 -o why", "no column ''"),
         (
-            "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --run ./why",
-            "--run must be a folder outside",
+            "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --folder ./why",
+            "--folder must be a folder outside",
         ),
         (
-            "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --run why/run",
-            "--run must be a folder outside",
+            "fit reviews.csv --text review --model judge:of_texts -k 2 -o why --folder why/run",
+            "--folder must be a folder outside",
         ),
         ("apply why reviews.csv --html a --csv ./a", "--csv and --html are both a: name two files"),
         ("apply why reviews.csv --json reviews.csv", "--json and the file of the rows are both reviews.csv"),

@@ -160,7 +160,7 @@ def test_the_folder_is_looked_at_before_the_training(table, capsys):
         with pytest.raises(ModelFileError, match=message):
             run("fit", table / "train.csv", *FIT, "-o", out)
     with pytest.raises(InvalidValueError, match="outside of --out"):
-        run("fit", table / "train.csv", *FIT, "-o", table / "m", "--run", table / "m")
+        run("fit", table / "train.csv", *FIT, "-o", table / "m", "--folder", table / "m")
     assert "validation" not in capsys.readouterr().out
 
 
@@ -181,8 +181,8 @@ def test_ctrl_c_says_what_is_left(tmp_path, monkeypatch, capsys):
 
     np.savez(tmp_path / "train.npz", X=blobs()[0], y=blobs()[1])
     monkeypatch.setattr("khot.neighbors.classifier.train", stopped)
-    again = f"train again with the folder '{tmp_path / 'run'}' (folder=, --run) and resume"
-    for options, message in (([], "nothing was kept"), (["--run", tmp_path / "run"], again)):
+    again = f"train again with the folder '{tmp_path / 'run'}' and resume"
+    for options, message in (([], "nothing was kept"), (["--folder", tmp_path / "run"], again)):
         arguments = ["knn", "fit", tmp_path / "train.npz", *FIT, "-o", tmp_path / "model", *options]
         with pytest.raises(SystemExit) as stop:
             main([str(argument) for argument in arguments])

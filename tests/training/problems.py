@@ -23,7 +23,7 @@ SETTINGS = Settings(
     temperature=Exponential(2.0, 0.5, steps=STEPS),
     clip_norm=1.0,
     monitor="error",
-    seed=3,
+    random_state=3,
 )
 
 

@@ -33,7 +33,7 @@ MONITORED = Settings(epochs=1, batch_size=25, monitor="error")
         ({"validate": error_rate}, InvalidValueError, "validate and settings.monitor belong together"),
         ({"settings": MONITORED}, InvalidValueError, "validate and settings.monitor belong together"),
         ({"settings": MONITORED, "validate": 3}, InvalidTypeError, "validate must be a function"),
-        ({"accelerator": "abacus"}, InvalidValueError, "accelerator must be one of cpu, .* but got 'abacus'"),
+        ({"device": "abacus"}, InvalidValueError, "device must be one of cpu, .* but got 'abacus'"),
         ({"precision": "8"}, InvalidValueError, "precision must be one of"),
         ({"devices": 0}, InvalidValueError, "devices must be at least 1"),
         ({"devices": "2"}, InvalidTypeError, "devices must be an int"),
@@ -55,7 +55,7 @@ def test_a_loss_without_a_gradient(tmp_path: Path):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without it")
 def test_device_that_is_not_there(tmp_path: Path):
     with pytest.raises(RuntimeError, match="CUDA"):
-        fit(**GOOD, folder=tmp_path / "run", accelerator="cuda")
+        fit(**GOOD, folder=tmp_path / "run", device="cuda")
     assert not list(tmp_path.iterdir())
 
 
@@ -74,7 +74,7 @@ def test_device_that_is_not_there(tmp_path: Path):
         ({"patience": 0}, "patience must be at least 1"),
         ({"monitor": 3}, "monitor must be a str"),
         ({"maximize": True}, "maximize is for a monitored number"),
-        ({"seed": 1.5}, "seed must be an int"),
+        ({"random_state": 1.5}, "random_state must be an int"),
     ],
 )
 def test_settings(change: dict, message: str):

@@ -48,7 +48,7 @@ def test_the_training_has_noise_and_learns(whole, tmp_path: Path):
     again = train(tmp_path / "again")
     assert same(whole, again)
     assert not same(
-        whole, train(tmp_path / "other", settings=problems.Settings(**{**vars(problems.SETTINGS), "seed": 4}))
+        whole, train(tmp_path / "other", settings=problems.Settings(**{**vars(problems.SETTINGS), "random_state": 4}))
     )
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from khot import _checks
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
+from khot.training.folders import how_to_resume
 
 DEVICES = ("cpu", "cuda", "mps", "auto")
 
@@ -53,7 +54,7 @@ def encoder_name(encoder: Any, names: Collection[str]) -> str:
 def check_resume(estimator: Any) -> None:
     """Refuse to resume a training whose folder is not named, or that drew its own seed."""
     if estimator.resume and estimator.folder is None:
-        raise InvalidValueError("resume needs the folder of the training, but got none: pass it (folder=, --run)")
+        raise InvalidValueError("resume needs the folder of the training, but got none: pass it")
     if estimator.resume and not isinstance(estimator.random_state, numbers.Integral):
         raise InvalidValueError(
             f"resume needs the seed of the training, but random_state is {estimator.random_state!r}: pass its int"
@@ -81,18 +82,12 @@ def fitting(estimator: Any) -> Iterator[Path]:
         vars(estimator).clear()
         vars(estimator).update(before)
         if isinstance(error, KeyboardInterrupt):
-            raise KeyboardInterrupt(f"stopped by Ctrl-C{_how_to_go_on(estimator.folder)}") from None
+            nothing_kept = "nothing was kept: pass a folder to be able to resume"
+            hint = nothing_kept if estimator.folder is None else how_to_resume(estimator.folder)
+            raise KeyboardInterrupt(f"stopped by Ctrl-C: {hint}") from None
         if isinstance(error, DivergedError) and estimator.folder is None:
             raise DivergedError(error.what, hint=error.hint) from None  # the checkpoint is gone
         raise
-
-
-def _how_to_go_on(folder: Path | str | None) -> str:
-    if folder is None:
-        return ", and nothing was kept: pass a folder (folder=, --run) to be able to resume"
-    return (
-        f": to go on, train again with the folder {str(folder)!r} (folder=, --run) and resume (resume=True, --resume)"
-    )
 
 
 def as_array(value: Any) -> Any:

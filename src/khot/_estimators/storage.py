@@ -1,7 +1,6 @@
 """A fitted model on disk: a folder with tensors (safetensors) and numbers (JSON); nothing in it is executed."""
 
 import copy
-import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterator
@@ -13,11 +12,12 @@ import numpy as np
 from torch import Tensor, nn
 
 from khot import __version__, _checks
+from khot._files import digest, new_file, read_tensors, save_json, save_tensors
 from khot.errors import ModelFileError, one_line
-from khot.training._checkpoints import draft_json, draft_tensors, read_tensors
 
 _TENSORS, _ENCODER = "tensors.safetensors", "encoder/"
 _FORMAT = 1
+_NEW_NAMES = {"max_epochs": "epochs"}  # of parameters, in models that earlier versions saved
 _ELSEWHERE = {"encoder", "device", "devices", "folder", "resume", "verbose"}  # about one machine or run
 
 
@@ -49,14 +49,12 @@ def write_parts(
     """Write numbers and tensors such that files of two saves are told apart."""
     check_folder(folder, kind, beside)
     folder.mkdir(parents=True, exist_ok=True)
-    draft = draft_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in tensors.items()})
-    about = {"format": _FORMAT, "khot": __version__, **numbers, "digest": _digest(draft)}
-    try:
-        words = draft_json(folder / f"{kind}.json", about)
-    except (TypeError, ValueError) as error:
-        raise ModelFileError(f"{_a(kind)} cannot be saved to {folder}: {error}") from error
-    draft.replace(folder / _TENSORS)  # not before both are written: what fails must not cost the model that is there
-    words.replace(folder / f"{kind}.json")
+    with new_file(folder / f"{kind}.json") as words, new_file(folder / _TENSORS) as arrays:  # both, or neither
+        save_tensors(arrays, {name: tensor.clone() for name, tensor in tensors.items()})
+        try:
+            save_json(words, {"format": _FORMAT, "khot": __version__, **numbers, "digest": digest(arrays)})
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(f"{_a(kind)} cannot be saved to {folder}: {error}") from error
 
 
 def weights_of(module: nn.Module, prefix: str) -> dict[str, Tensor]:
@@ -84,7 +82,7 @@ def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
     if not there.is_dir() or not os.access(there, os.W_OK) or (folder.is_symlink() and not folder.exists()):
         raise ModelFileError(f"{folder} cannot be made or written to: save {_a(kind)} to another folder")
     files = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    inside = {name for name in files if not name.startswith(".") and not name.endswith(".draft")}
+    inside = {name for name in files if not name.startswith(".")}
     if not inside <= {f"{kind}.json", _TENSORS, *beside} or (inside and not _is_model(folder / f"{kind}.json")):
         raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
 
@@ -101,11 +99,6 @@ def discard(folder: Path, beside: Collection[str]) -> None:
     """Remove what was written beside the model before."""
     for name in beside:
         (folder / name).unlink(missing_ok=True)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_numbers(folder: Path, kind: str) -> dict[str, Any]:
@@ -138,7 +131,8 @@ def read_model(
     numbers, tensors = read_parts(folder, kind)
     with reading(folder):
         name = numbers["encoder"]
-        model.set_params(**_plain(numbers["parameters"]))
+        parameters = _plain(numbers["parameters"])
+        model.set_params(**{_NEW_NAMES.get(name, name): value for name, value in parameters.items()})
         model.history_ = numbers["history"]
         if numbers["feature_names"]:
             model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)
@@ -152,7 +146,7 @@ def read_parts(folder: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tenso
     """The numbers and tensors of a model."""
     numbers = read_numbers(folder, kind)
     with reading(folder):
-        if numbers["digest"] != _digest(folder / _TENSORS):
+        if numbers["digest"] != digest(folder / _TENSORS):
             raise ValueError(f"{_TENSORS} is not the one that was saved with {kind}.json")
         return numbers, read_tensors(folder / _TENSORS)
 

@@ -11,6 +11,7 @@ from khot.cli.demo import demo
 from khot.cli.embed import embed
 from khot.cli.explain import explain
 from khot.cli.knn import knn
+from khot.cli.renamed import with_new_names
 from khot.cli.reproduce import reproduce
 from khot.errors import KhotError
 
@@ -39,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = tell
     try:
         try:
-            app(arguments)
+            app(with_new_names(sys.argv[1:] if arguments is None else arguments))
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt as stop:

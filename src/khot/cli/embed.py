@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from khot.cli.files import check_inputs, check_outputs, check_run
+from khot.cli.files import check_folder_option, check_inputs, check_outputs
 from khot.cli.numbers import WholeNumber
 
 embed = App(name="embed", help="Embed rows into a few dimensions such that neighbours stay neighbours.")
@@ -34,7 +34,7 @@ def fit(
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
     devices: WholeNumber = 1,
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     resume: bool = False,
 ) -> None:
     """Train an encoder, save it, and draw the map.
@@ -82,10 +82,10 @@ def fit(
         Number of processes to train with.
     seed
         Seed of all that is random.
-    run
+    folder
         Folder to keep the training in, so that it can be resumed.
     resume
-        Go on with the training in the folder of --run.
+        Go on with the training in the folder of --folder.
     """
     import numpy as np
 
@@ -102,7 +102,7 @@ def fit(
         )
     check_folder(out, KIND, BESIDE)
     check_inputs(out, {"the rows": rows, "--labels": Path(labels or rows)})
-    check_run(run, out)
+    check_folder_option(folder, out)
     row_names = None if id is None else read_texts(rows, id)
     ignored = [*ignore, *([] if id is None or id in (*ignore, labels) else [id])]
     table, colours, names, label = read_labelled(rows, labels, ignored)
@@ -114,14 +114,14 @@ def fit(
         "input_components": input_components,
         "encoder": encoder,
         "pretrain": pretrain,
-        "max_epochs": epochs,
+        "epochs": epochs,
         "batch_size": min(2000, max(100, len(table) // 10)) if batch_size is None else batch_size,
         "learning_rate": TUNED["learning_rate"] if learning_rate is None else learning_rate,
         "device": device,
         "devices": devices,
         "random_state": seed,
         "verbose": True,
-        "folder": run,
+        "folder": folder,
         "resume": resume,
     }
     if method == "tsne":

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from khot.cli.files import check_outputs, check_run
+from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 
 explain = App(name="explain", help="Explain what a model says about rows by the k items that tell most about it.")
@@ -37,7 +37,7 @@ def fit(
     learning_rate: float = 1e-3,
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     resume: bool = False,
 ) -> None:
     """Train an explainer on what a model says about the rows of a file, and save it.
@@ -90,10 +90,10 @@ def fit(
         Kind of device for the explainer.
     seed
         Seed of all that is random.
-    run
+    folder
         Folder to keep the trainings in, so that they can be resumed.
     resume
-        Go on with the trainings in the folder of --run.
+        Go on with the trainings in the folder of --folder.
     """
     from khot._estimators.storage import check_folder
     from khot._files import write_text
@@ -102,7 +102,7 @@ def fit(
 
     here = Path.cwd()  # which the model may change
     check_folder(out, KIND, BESIDE)
-    check_run(run, out)
+    check_folder_option(folder, out)
     _check_kind(text, items, length, sentences)
     data, names = _read(rows, text, ignore, header)
     predict_proba = _find(model)
@@ -120,7 +120,7 @@ def fit(
         class_names=classes or None,
         device=device,
         random_state=seed,
-        folder=None if run is None else here / run,
+        folder=None if folder is None else here / folder,
         resume=resume,
         verbose=True,
     )

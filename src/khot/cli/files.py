@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def check_run(run: Path | None, out: Path) -> None:
-    """Refuse a run in the folder of the model or around it, which would then hold other things, and one in a file."""
+def check_folder_option(folder: Path | None, out: Path) -> None:
+    """Refuse a folder for the training that is a file, is in the folder of the model, or holds that folder."""
     from khot.errors import InvalidValueError
 
-    if run is None:
+    if folder is None:
         return
-    if run.is_file():
-        raise InvalidValueError(f"--run must be a folder, but {run} is a file: name another")
-    inner, outer = run.resolve(), out.resolve()
+    if folder.is_file():
+        raise InvalidValueError(f"--folder must be a folder, but {folder} is a file: name another")
+    inner, outer = folder.resolve(), out.resolve()
     if outer in (inner, *inner.parents) or inner in outer.parents:
         raise InvalidValueError(
-            f"--run must be a folder outside of --out, and not around it, but got {run} and {out}: "
-            "choose another for --run"
+            f"--folder must be a folder outside of --out, and not around it, but got {folder} and {out}: "
+            "choose another for --folder"
         )
 
 

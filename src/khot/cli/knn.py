@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from khot._relaxations import RELAXATIONS, find
-from khot.cli.files import check_outputs, check_run
+from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 
 knn = App(name="knn", help="Classify rows by their k nearest neighbours in learnt features.")
@@ -35,7 +35,7 @@ def fit(
     devices: WholeNumber = 1,
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     resume: bool = False,
 ) -> None:
     """Train a classifier and save it.
@@ -80,10 +80,10 @@ def fit(
         That of the encoder in training.
     seed
         Seed of all that is random.
-    run
+    folder
         Folder to keep the training in, so that it can be resumed.
     resume
-        Go on with the training in the folder of --run.
+        Go on with the training in the folder of --folder.
     """
     from khot._estimators.storage import check_folder
     from khot._tables import read_rows, write_layout
@@ -91,7 +91,7 @@ def fit(
     from khot.neighbors._storage import BESIDE, KIND
 
     check_folder(out, KIND, BESIDE)
-    check_run(run, out)
+    check_folder_option(folder, out)
     rows, labels, layout = read_rows(train, label, header, ignore)
     print(f"read {_summary(rows, labels, layout)}")
     model = SubsetKNNClassifier(
@@ -110,7 +110,7 @@ def fit(
         precision=precision,
         random_state=seed,
         verbose=True,
-        folder=run,
+        folder=folder,
         resume=resume,
     )
     model.fit(rows, labels)

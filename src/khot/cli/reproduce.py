@@ -88,7 +88,7 @@ def knn(
     method: Literal["subset", "neuralsort", "cnn"] | None = None,
     profile: Literal["quick", "full", "long"] = "quick",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
     """Train and test neighbour classifiers, and show their accuracy beside the paper's.
@@ -106,7 +106,7 @@ def knn(
         two cores, long for two and a half hours of CIFAR-10.
     seed
         Seed of the weights, the held-out images and the noise.
-    run
+    folder
         Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
     out
         Folder for knn-DATASET-METHOD.json and the pictures.
@@ -116,10 +116,10 @@ def knn(
 
     out.mkdir(parents=True, exist_ok=True)
     names = [dataset] if dataset else [name for kind, name in knn.PLANS if kind == profile]
-    with runs(run, profile, "reproduce-knn") as folder:
+    with runs(folder, profile, "reproduce-knn") as trainings:
         for name in names:
             for kind in [method] if method else knn.METHODS:
-                for path in knn.write(*knn.run(name, kind, profile, folder, seed), out):
+                for path in knn.write(*knn.run(name, kind, profile, trainings, seed), out):
                     print(f"wrote {path}")
     print(knn.table(knn.results(out)))
 
@@ -132,12 +132,12 @@ def embed(
     method: Literal["tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours"] | None = None,
     profile: Literal["quick", "full", "ablation"] = "quick",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
     """Train and measure neighbour embeddings, and show their quality beside the paper's.
 
-    A training that was stopped goes on where it was if the command is given again with the same --run.
+    A training that was stopped goes on where it was if the command is given again with the same --folder.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def embed(
         brings, in short trainings on MNIST.
     seed
         Seed of the weights, the splits and the noise.
-    run
+    folder
         Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
     out
         Folder for embed-DATASET-METHOD-dDIM.json and the maps, or for embed-ablation.json.
@@ -163,16 +163,16 @@ def embed(
 
     out.mkdir(parents=True, exist_ok=True)
     if profile == "ablation":
-        with runs(run, profile, "reproduce-embed") as folder:
-            rows = embed_ablation.run(folder, lambda row: print(embed_ablation.line(row), flush=True))
+        with runs(folder, profile, "reproduce-embed") as trainings:
+            rows = embed_ablation.run(trainings, lambda row: print(embed_ablation.line(row), flush=True))
         print(f"wrote {embed_ablation.write(rows, out)}")
         return
     names = [dataset] if dataset else [name for kind, name in embed.PLANS if kind == profile]
     dims = dims or ((2,) if profile == "quick" else embed.DIMENSIONS)
-    with runs(run, profile, "reproduce-embed") as folder:
+    with runs(folder, profile, "reproduce-embed") as trainings:
         for name in names:
             for d, kind in embed.cells(dims, method):
-                for path in embed.write(*embed.run(name, kind, d, profile, folder, seed), out):
+                for path in embed.write(*embed.run(name, kind, d, profile, trainings, seed), out):
                     print(f"wrote {path}")
     print(embed.table(embed.results(out)))
 
@@ -184,7 +184,7 @@ def explain(
     method: Literal["subset", "l2x", "subset-reversed", "subset-for-class"] | None = None,
     profile: Literal["quick", "full"] = "quick",
     seeds: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (0, 1),
-    run: Path | None = None,
+    folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
     """Explain models by k features or words, and show how faithful that is beside the paper's numbers.
@@ -204,7 +204,7 @@ def explain(
         numbers; full for all of it in some hours on two cores.
     seeds
         Seeds for the film reviews, with spaces between them; the temperature is chosen with the first.
-    run
+    folder
         Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
     out
         Folder for explain-TASK-METHOD.json and the pages, and for known-answers.json.
@@ -219,10 +219,10 @@ def explain(
         rows = [known_answers.run(name, kind, profile) for name in known_answers.PROBLEMS for kind in methods]
         print(known_answers.table(rows))
         print(f"wrote {known_answers.write(rows, out)}")
-    with runs(run, profile, "reproduce-explain") as folder:
+    with runs(folder, profile, "reproduce-explain") as trainings:
         for name in tasks:
             for kind in methods if name in explain.TASKS else ():
-                for path in explain.write(explain.run(name, kind, profile, seeds, folder), out):
+                for path in explain.write(explain.run(name, kind, profile, seeds, trainings), out):
                     print(f"wrote {path}")
     if found := explain.results(out):
         print(explain.table(found))

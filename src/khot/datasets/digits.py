@@ -14,5 +14,5 @@ def load() -> Dataset:
 
     pixels, labels = load_digits(return_X_y=True)
     rows = numbered(np.asarray(pixels, np.uint8).reshape(-1, 8, 8), np.asarray(labels))
-    train, test = split(rows, test_rows=360, seed=0, stratified=True)
+    train, test = split(rows, test_rows=360, random_state=0, stratified=True)
     return Dataset("digits", train, test, tuple("0123456789"), _ORIGIN)

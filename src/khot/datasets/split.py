@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from khot._renamed import renamed
 from khot.datasets.rows import Rows
 from khot.errors import InvalidTypeError, InvalidValueError
 
 
-def split(rows: Rows, test_rows: int, seed: int, stratified: bool = False) -> tuple[Rows, Rows]:
+@renamed(seed="random_state")
+def split(rows: Rows, test_rows: int, random_state: int, stratified: bool = False) -> tuple[Rows, Rows]:
     """Divide rows at random into two parts, the second of a given size.
 
     Parameters
@@ -18,7 +20,7 @@ def split(rows: Rows, test_rows: int, seed: int, stratified: bool = False) -> tu
         What to divide: a dataset that is published as one set, or the training rows if part of them is to validate.
     test_rows : int
         The size of the second part; between 1 and n - 1.
-    seed : int
+    random_state : int
         Fixes the result; between 0 and 2^32 - 1.
     stratified : bool
         Whether each class has the same share of both parts, as nearly as whole rows allow.
@@ -31,13 +33,13 @@ def split(rows: Rows, test_rows: int, seed: int, stratified: bool = False) -> tu
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For a size or seed out of range, or a stratified division of too few rows for the classes.
+        For a size or random_state out of range, or a stratified division of too few rows for the classes.
 
     Examples
     --------
     >>> import khot
     >>> digits = khot.datasets.load("digits")
-    >>> train, validation = khot.datasets.split(digits.train, test_rows=200, seed=0)
+    >>> train, validation = khot.datasets.split(digits.train, test_rows=200, random_state=0)
     >>> len(train), len(validation)
     (1237, 200)
     >>> train.ids[:5], validation.ids[:5]
@@ -50,7 +52,7 @@ def split(rows: Rows, test_rows: int, seed: int, stratified: bool = False) -> tu
     from sklearn.model_selection import train_test_split
 
     test_rows = _whole_number("test_rows", test_rows, 1, len(rows) - 1)
-    seed = _whole_number("seed", seed, 0, 2**32 - 1)
+    seed = _whole_number("random_state", random_state, 0, 2**32 - 1)
     classes = rows.labels if stratified else None
     try:
         first, second = train_test_split(np.arange(len(rows)), test_size=test_rows, random_state=seed, stratify=classes)

@@ -15,14 +15,14 @@ from khot.embed._training import BatchLoss, FixedLoss
 from khot.embed.logits import check_alpha
 from khot.errors import InvalidValueError
 from khot.training import Adam, OneCycle, Run, Settings, fit
-from khot.training._folders import check_about
+from khot.training.folders import check_about
 
 _PEAK = 1e-2  # of a cycle of the learning rate
 
 
 def check_parameters(model: Any, rows: int) -> int:
     """Refuse parameters that `khot.training` would not, or not by their names; the rows of a batch."""
-    for name in ("n_components", "batch_size", "max_epochs", "devices"):
+    for name in ("n_components", "batch_size", "epochs", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
     _checks.choice("scale", model.scale, _rows.SCALES)
     if model.input_components is not None:
@@ -83,7 +83,7 @@ def train(
 ) -> Run:
     """Train the encoder `module` with the parameters of the estimator `model`."""
     about = {"scale": model.scale, "input_components": model.input_components, "pretrain": bool(model.pretrain)}
-    options = {"resume": model.resume, "about": about, "accelerator": model.device, "devices": model.devices}
+    options = {"resume": model.resume, "about": about, "device": model.device, "devices": model.devices}
     check_about(folder / "embedding", about)
     if model.pretrain:
         pretrain(module, X, shift, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
@@ -91,16 +91,16 @@ def train(
     validation = None
     if callable(temperature):  # the losses of different temperatures do not compare
         some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
-        last: Any = temperature(model.max_epochs * per_epoch - 1)
+        last: Any = temperature(model.epochs * per_epoch - 1)
         validation = FixedLoss(objective, shift(torch.tensor(_rows.dense(X[some]))), last, seed)
     settings = Settings(
-        epochs=model.max_epochs,
+        epochs=model.epochs,
         batch_size=batch,
-        learning_rate=_rate(model.learning_rate, model.max_epochs * per_epoch),
+        learning_rate=_rate(model.learning_rate, model.epochs * per_epoch),
         optimizer=Adam() if model.optimizer is None else model.optimizer,
         temperature=temperature,  # pyright: ignore[reportArgumentType]
         monitor=None if validation is None else "loss",
-        seed=seed,
+        random_state=seed,
     )
     loss, options["verbose"] = BatchLoss(objective, shift, seed, float(model.dropout)), bool(model.verbose)
     return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)

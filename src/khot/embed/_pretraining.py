@@ -49,6 +49,6 @@ def pretrain(
             batch_size=batch_size,
             learning_rate=_RATE,
             optimizer=RMSprop(),
-            seed=key(seed, "layer", count),
+            random_state=key(seed, "layer", count),
         )
         fit(network, _Restoration(shift), X, settings, folder=folder / f"layer-{count}", **options)

@@ -5,11 +5,13 @@ from typing import Any
 
 from torch import nn
 
+from khot._renamed import renamed
 from khot.embed._base import Embedding
 from khot.embed._fitting import check_perplexity, degrees
 from khot.embed._training import StudentObjective
 
 
+@renamed(max_epochs="epochs")
 class ParametricTSNE(Embedding):
     """t-SNE with an encoder, so that it embeds new rows too.
 
@@ -31,7 +33,7 @@ class ParametricTSNE(Embedding):
         each column is divided by its own spread, which suits columns of different units.
     input_components, encoder, pretrain, pretrain_epochs, dropout
         As in `SubsetSNE`.
-    batch_size, max_epochs, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume
+    epochs, batch_size, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume
         As in `SubsetSNE`.
 
     Attributes
@@ -45,7 +47,7 @@ class ParametricTSNE(Embedding):
     >>> from khot.embed import ParametricTSNE
     >>> digits = khot.datasets.load("digits")
     >>> rows, others = (part.inputs.reshape(-1, 64) for part in (digits.train, digits.test))
-    >>> model = ParametricTSNE(batch_size=200, max_epochs=5, pretrain=False, random_state=0).fit(rows)
+    >>> model = ParametricTSNE(batch_size=200, epochs=5, pretrain=False, random_state=0).fit(rows)
     >>> model.transform(others).shape
     (360, 2)
 
@@ -67,7 +69,7 @@ class ParametricTSNE(Embedding):
         pretrain_epochs: int = 10,
         dropout: float = 0.0,
         batch_size: int = 1000,
-        max_epochs: int = 200,
+        epochs: int = 200,
         learning_rate: Any = 1e-3,
         optimizer: Any = None,
         device: str = "cpu",
@@ -87,7 +89,7 @@ class ParametricTSNE(Embedding):
         self.pretrain_epochs = pretrain_epochs
         self.dropout = dropout
         self.batch_size = batch_size
-        self.max_epochs = max_epochs
+        self.epochs = epochs
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.device = device

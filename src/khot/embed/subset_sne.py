@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from khot import _checks
+from khot._renamed import renamed
 from khot.embed._base import Embedding
 from khot.embed._fitting import check_perplexity, degrees
 from khot.embed._training import SubsetObjective
@@ -25,6 +26,7 @@ TUNED: dict[str, Any] = {
 """Parameters of `SubsetSNE` that make better maps than the paper's, which are the defaults."""
 
 
+@renamed(max_epochs="epochs")
 class SubsetSNE(Embedding):
     """Learn an encoder into a few dimensions that keeps the neighbours of every row, and embeds new rows too.
 
@@ -81,7 +83,7 @@ class SubsetSNE(Embedding):
     mutual : bool
         Whether a row is to be as likely a neighbour of the neighbour that it has drawn; for one neighbour alone. Worth
         a try in two dimensions, where the map of MNIST is more trustworthy for it.
-    batch_size, max_epochs, learning_rate, optimizer
+    epochs, batch_size, learning_rate, optimizer
         As in `khot.training.Settings`; with fewer rows than `batch_size`, all of them are the batch. The optimizer is
         Adam by default. Neighbours are drawn within the batch, which is cut to a multiple of `devices`. An epoch has
         ``n // batch_size`` steps: with few rows take smaller batches, or more epochs. The learning rate "cycle" is one
@@ -114,7 +116,7 @@ class SubsetSNE(Embedding):
     >>> from khot.embed import SubsetSNE, quality
     >>> digits = khot.datasets.load("digits")
     >>> rows, others = (part.inputs.reshape(-1, 64) for part in (digits.train, digits.test))
-    >>> model = SubsetSNE(batch_size=200, max_epochs=20, random_state=0).fit(rows)
+    >>> model = SubsetSNE(batch_size=200, epochs=20, random_state=0).fit(rows)
     >>> model.transform(others).shape
     (360, 2)
     >>> quality.trustworthiness(others, model.transform(others)) > 0.8
@@ -148,7 +150,7 @@ class SubsetSNE(Embedding):
         samples: int = 1,
         mutual: bool = False,
         batch_size: int = 1000,
-        max_epochs: int = 200,
+        epochs: int = 200,
         learning_rate: Any = 1e-3,
         optimizer: Any = None,
         device: str = "cpu",
@@ -174,7 +176,7 @@ class SubsetSNE(Embedding):
         self.samples = samples
         self.mutual = mutual
         self.batch_size = batch_size
-        self.max_epochs = max_epochs
+        self.epochs = epochs
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.device = device

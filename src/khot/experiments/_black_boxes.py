@@ -91,10 +91,15 @@ class _Accuracy:
 
 
 def train(
-    network: nn.Module, inputs: NDArray[np.int64], labels: NDArray[np.int64], seed: int, folder: Path, epochs: int = 5
+    network: nn.Module,
+    inputs: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    random_state: int,
+    folder: Path,
+    epochs: int = 5,
 ) -> Run:
     """Train on nine tenths of the reviews; the weights of the epoch that is best on the rest are kept."""
-    order = np.random.RandomState(seed).permutation(len(inputs))
+    order = np.random.RandomState(random_state).permutation(len(inputs))
     held, kept = np.split(order, [len(order) // 10])
     words = isinstance(network, WordNetwork)
     settings = Settings(
@@ -105,7 +110,7 @@ def train(
         monitor="accuracy",
         maximize=True,
         patience=1,
-        seed=seed,
+        random_state=random_state,
     )
     validate = _Accuracy(inputs[held], labels[held])
     return fit(network, _loss, (inputs[kept], labels[kept]), settings, validate=validate, folder=folder, resume=True)

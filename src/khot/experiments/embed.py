@@ -51,14 +51,14 @@ class Plan:
     test_rows: int = 0
     drawn: int = 10_000  # points of the picture
 
-    def options(self, seed: int, folder: Path) -> dict[str, Any]:
+    def options(self, random_state: int, folder: Path) -> dict[str, Any]:
         """Parameters of an estimator that is trained in a folder."""
         return {
             "encoder": self.encoder,
             "batch_size": self.batch_size,
-            "max_epochs": self.epochs,
+            "epochs": self.epochs,
             "pretrain_epochs": self.pretrain_epochs,
-            "random_state": seed,
+            "random_state": random_state,
             "folder": folder,
             "resume": True,
         }
@@ -105,9 +105,9 @@ class _ReversedSNE(SubsetSNE):
         return _ReversedObjective()
 
 
-def estimator(method: str, dimensions: int, plan: Plan, seed: int, folder: Path) -> Any:
+def estimator(method: str, dimensions: int, plan: Plan, random_state: int, folder: Path) -> Any:
     """The unfitted estimator of a method."""
-    common = plan.options(seed, folder)
+    common = plan.options(random_state, folder)
     own: dict[str, Any] = common | {"batch_size": plan.own_batch_size}
     if method == "tsne":
         return ParametricTSNE(dimensions, **SHARED, **own)
@@ -123,12 +123,14 @@ def cells(dimensions: Sequence[int], method: str | None) -> list[tuple[int, str]
     return [(d, kind) for d in dimensions for kind in methods if d == 2 or kind != "subset-reversed"]
 
 
-def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Any]:
+def run(
+    dataset: str, method: str, dimensions: int, profile: str, folder: Path, random_state: int = 0
+) -> tuple[Result, Any]:
     """Train and measure one row of the tables; also the points (n, d) and classes of some training rows."""
     _checks.choice("method", method, METHODS)
     plan = plans.find(PLANS, profile, dataset)
     measured, drawn, places = [], [], []
-    for split in range(seed, seed + plan.splits):
+    for split in range(random_state, random_state + plan.splits):
         train, test, classes = rows_of(dataset, plan, split)
         place = folder / f"{dataset}-{method}-d{dimensions}-{split}"
         model = estimator(method, dimensions, plan, split, place).fit(train.inputs)
@@ -149,7 +151,7 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
         spread={name: round(value, 4) for name, value in spread.items()},
         paper=None if paper is None else {"trustworthiness": paper[0], "knn_error": paper[1]},
         settings={**asdict(plan), "neighbors": NEIGHBORS, **_settings(model)},
-        seed=seed,
+        seed=random_state,
         **asdict(spent(*places)),
         history=model.history_,
         machine=machine(),

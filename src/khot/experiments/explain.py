@@ -48,7 +48,7 @@ class Task:
 
     def take(self, rows: datasets.Rows) -> datasets.Rows:
         """The reviews that count."""
-        return rows if self.reviews is None else datasets.split(rows, self.reviews, seed=0)[1]
+        return rows if self.reviews is None else datasets.split(rows, self.reviews, random_state=0)[1]
 
     def encode(self, texts: Any, known: dict[str, int]) -> NDArray[np.int64]:
         """Reviews as numbers."""
@@ -263,7 +263,7 @@ def _trained(plan: Task, inputs: NDArray[np.int64], labels: NDArray[np.int64], f
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         network = plan.black_box()
-    _black_boxes.train(network, inputs, labels, seed=0, folder=folder)
+    _black_boxes.train(network, inputs, labels, random_state=0, folder=folder)
     return network
 
 

@@ -95,7 +95,7 @@ class Result:
     machine: dict[str, Any]
 
 
-def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Votes | None]:
+def run(dataset: str, method: str, profile: str, folder: Path, random_state: int = 0) -> tuple[Result, Votes | None]:
     """Train and test one row of the table; also who voted, if some did.
 
     If `folder` holds a part of that training, it goes on from there.
@@ -103,9 +103,9 @@ def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) ->
     _checks.choice("method", method, METHODS)
     plan = plans.find(PLANS, profile, dataset)
     data = datasets.load(dataset)
-    place = folder / f"{dataset}-{method}-{profile}-{seed}"
-    train, held_out = datasets.split(data.train, plan.held_out, seed, stratified=True)
-    experiment = _Experiment(method, plan, train, held_out, learn_scaling(as_images(data.train)), seed, place)
+    place = folder / f"{dataset}-{method}-{profile}-{random_state}"
+    train, held_out = datasets.split(data.train, plan.held_out, random_state, stratified=True)
+    experiment = _Experiment(method, plan, train, held_out, learn_scaling(as_images(data.train)), random_state, place)
 
     searched = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
     found = {value: search.best["validation"]["accuracy"] for value, search in searched.items()}
@@ -123,7 +123,7 @@ def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) ->
         paper=PAPER_SETTING,
         search={f"{value:g}": round(100 * share, 2) for value, share in found.items()},
         settings=_settings(method, plan, chosen, experiment.scaling),
-        seed=seed,
+        seed=random_state,
         **asdict(spent(place)),
         history=history,
         machine=machine(),
@@ -198,7 +198,7 @@ class _Experiment:
     train_rows: Rows
     held_out: Rows
     scaling: Scaling
-    seed: int
+    random_state: int
     folder: Path
 
     def search(self, value: float) -> Run:
@@ -223,13 +223,13 @@ class _Experiment:
 
     def _module(self) -> nn.Module:
         with torch.random.fork_rng([]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.random_state)
             encoder = ResNet(self.scaling.mean.size, self.plan.width)
             return with_head(encoder, int(self.train_rows.labels.max()) + 1) if self.method == "cnn" else encoder
 
     def _fit(self, module: nn.Module, train: Rows, stage: Stage, rate: Any, value: float, folder: Path) -> Run:
         images, others = (resized(as_images(rows), stage.pixels) for rows in (train, self.held_out))
-        few = np.random.RandomState(self.seed).permutation(len(images))[: self.plan.references]
+        few = np.random.RandomState(self.random_state).permutation(len(images))[: self.plan.references]
         references = (images[few], train.labels[few])
         settings = Settings(
             epochs=stage.epochs,
@@ -239,7 +239,7 @@ class _Experiment:
             temperature=1.0 if self.method == "cnn" else value,
             monitor="accuracy",
             maximize=True,
-            seed=self.seed,
+            random_state=self.random_state,
         )
         return fit(
             module,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from khot._files import write_text
-from khot.training._folders import cached_runs
+from khot._files import readable_json, write_text
+from khot.training.folders import cached_runs
 
 Result = TypeVar("Result")
 
@@ -39,7 +39,7 @@ class Minutes:
 
 def write_result(path: Path, content: dict[str, Any]) -> None:
     """Write or replace a file of results."""
-    write_text(path, json.dumps(content, indent=1) + "\n")
+    write_text(path, readable_json(content, allow_nan=True))
 
 
 def read_results(

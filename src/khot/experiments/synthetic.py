@@ -59,13 +59,12 @@ def run(
     k: int = K,
     samples: int = SAMPLES,
     temperatures: Sequence[float] = TEMPERATURES,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Result:
     """Draw the samples and count the subsets."""
     began = time.perf_counter()
-    samples, seed = _checks.whole_number("samples", samples, least=1), _checks.whole_number("seed", seed, least=0)
-    if seed >= 2**63:
-        raise InvalidValueError(f"seed must lie below 2^63, but got {seed}: pass a smaller number")
+    samples = _checks.whole_number("samples", samples, least=1)
+    random_state = _checks.whole_number("random_state", random_state, least=0, most=2**63 - 1)
     temperatures = [_checks.positive("temperature", t) for t in temperatures]
     if not temperatures:
         raise InvalidValueError("temperatures must hold at least one number, but got none: pass 0.1 1 10, say")
@@ -78,7 +77,7 @@ def run(
         )
     outcomes = law.enumerate_support()
     true = law.log_prob(outcomes).exp()
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(random_state)
     relaxed, hard = [], []
     for temperature in temperatures:
         keys = gumbel_keys(logits.expand(samples, -1), generator)
@@ -91,7 +90,7 @@ def run(
         k=k,
         samples=samples,
         temperatures=temperatures,
-        seed=seed,
+        seed=random_state,
         subsets=[(row.nonzero().flatten() + 1).tolist() for row in outcomes],
         true=true.tolist(),
         relaxed=relaxed,

@@ -103,18 +103,24 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def run(candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS, seed: int = 0) -> Result:
+def run(n_candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS, random_state: int = 0) -> Result:
     """Time the four operators for each number of candidates."""
     began = time.perf_counter()
-    trials, seed = _checks.whole_number("trials", trials, least=1), _checks.whole_number("seed", seed, least=0)
-    if seed >= 2**63:
-        raise InvalidValueError(f"seed must lie below 2^63, but got {seed}: pass a smaller number")
-    candidates = sorted({_checks.whole_number("candidates", m, least=1) for m in candidates})
+    trials = _checks.whole_number("trials", trials, least=1)
+    random_state = _checks.whole_number("random_state", random_state, least=0, most=2**63 - 1)
+    candidates = sorted({_checks.whole_number("n_candidates", m, least=1) for m in n_candidates})
     if not candidates:
-        raise InvalidValueError("candidates must hold at least one number, but got none: pass 100 1000 5000, say")
+        raise InvalidValueError("n_candidates must hold at least one number, but got none: pass 100 1000 5000, say")
     _checks.count(_checks.whole_number("k", k, least=1), min(candidates), ())
-    rows = [row for m in candidates for row in _rows(m, k, trials, seed)]
-    settings = {"candidates": candidates, "k": k, "temperature": TEMPERATURE, "trials": trials, "seed": seed, **FIXED}
+    rows = [row for m in candidates for row in _rows(m, k, trials, random_state)]
+    settings = {
+        "candidates": candidates,
+        "k": k,
+        "temperature": TEMPERATURE,
+        "trials": trials,
+        "seed": random_state,
+        **FIXED,
+    }
     return Result(settings, machine(), PAPER_SETTING, rows, minutes=round((time.perf_counter() - began) / 60, 2))
 
 

@@ -97,7 +97,7 @@ def settings(model: Any, temperature: float, epochs: int, batch_size: int) -> Se
         averaging=model.averaging,
         monitor="loss",
         patience=model.patience,
-        seed=model.random_state,
+        random_state=model.random_state,
     )
 
 
@@ -137,7 +137,7 @@ def _fit(
         "folder": folder,
         "resume": model.resume,
         "about": about(model),
-        "accelerator": model.device,
+        "device": model.device,
     }
     try:
         return fit(module, loss, kept, chosen, validate=validate, verbose=verbose, **options)

@@ -16,7 +16,7 @@ from khot.explain.black_box import PredictProba
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
 from khot.explain.maskers.forms import array, data_frame, must_be_dense
 from khot.explain.maskers.items import take
-from khot.training._folders import check_about, in_use
+from khot.training.folders import check_about, in_use
 
 MASKERS = {"columns": Columns, "words": Words, "sentences": Sentences, "patches": Patches, "tokens": Tokens}
 

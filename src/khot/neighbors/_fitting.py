@@ -13,7 +13,7 @@ from khot.neighbors._training import NeighborLoss, Validation
 from khot.neighbors.augmentation import CHOICES
 from khot.neighbors.scaling import Scaling
 from khot.training import Adam, Run, Settings, fit
-from khot.training._folders import digest_of
+from khot.training.folders import digest_of
 
 
 def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
@@ -73,8 +73,8 @@ def train(
         temperature=model.temperature,
         monitor="accuracy" if held_out else None,
         maximize=bool(held_out),
-        seed=seed,
+        random_state=seed,
     )
-    options = {"accelerator": model.device, "devices": model.devices, "precision": model.precision}
+    options = {"device": model.device, "devices": model.devices, "precision": model.precision}
     options |= {"folder": folder, "resume": model.resume, "verbose": bool(model.verbose)}
     return fit(module, loss, (loss.inputs, loss.labels), settings, validate=validation, **options)

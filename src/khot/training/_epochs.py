@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from khot._files import write_json, write_tensors
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.training._checkpoints import write_json, write_tensors
 from khot.training._clock import Clock
 from khot.training._job import Job, Validate
 from khot.training._snapshot import Progress, Record, Weights
@@ -24,7 +24,7 @@ def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, st
     clock, epoch = Clock(), len(progress.history)
     record: Record = {"epoch": epoch, "loss": progress.loss / steps}
     if job.validate:
-        torch.manual_seed(key(job.settings.seed, "validate", epoch))
+        torch.manual_seed(key(job.settings.random_state, "validate", epoch))
         numbers = _validate(job.validate, module) if fabric.is_global_zero else None
         record["validation"] = fabric.broadcast(numbers)
     clock.add_to(progress)

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from khot._files import write_json
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, KhotError, RunFolderError
 from khot.training import _checkpoints
 from khot.training._batches import Batches
-from khot.training._checkpoints import write_json
 from khot.training._clock import Clock
 from khot.training._epochs import close_epoch, write_result
 from khot.training._interrupt import ControlC
@@ -19,6 +19,7 @@ from khot.training._job import Job
 from khot.training._means import RunningMean
 from khot.training._saver import Saver
 from khot.training._snapshot import Progress, Weights, copy_weights, finite, pack, unpack
+from khot.training.folders import how_to_resume
 from khot.training.processes import agree
 from khot.training.steps import Step, key
 
@@ -45,7 +46,7 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
     fabric.to_device(module)  # first, as optimizers look where the parameters are
     optimizer = settings.optimizer([p for p in module.parameters() if p.requires_grad])
     model, optimizer = fabric.setup(module, optimizer)
-    batches = Batches(job.data, settings.batch_size, settings.seed, rank, fabric.world_size)
+    batches = Batches(job.data, settings.batch_size, settings.random_state, rank, fabric.world_size)
     steps = settings.epochs * batches.per_epoch
 
     mean = None if settings.averaging is None else RunningMean(module, settings.averaging)
@@ -65,8 +66,8 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
             clock = Clock()
 
             # All randomness is keyed by the step, so that a resumed run needs no state of generators.
-            torch.manual_seed(key(settings.seed, "torch", number, rank))
-            noise = torch.Generator(device).manual_seed(key(settings.seed, "noise", number, rank))
+            torch.manual_seed(key(settings.random_state, "torch", number, rank))
+            noise = torch.Generator(device).manual_seed(key(settings.random_state, "noise", number, rank))
             epoch, place = divmod(number, batches.per_epoch)
             rows = batches.rows(number)
             step = Step(number, epoch, rows, settings.temperature_at(number), noise)
@@ -146,6 +147,5 @@ def _bar(steps: int, done: int, shown: bool) -> Any:
 
 def _interrupted(saver: Saver) -> KeyboardInterrupt:
     return KeyboardInterrupt(
-        f"stopped by Ctrl-C; the last checkpoint is {saver.last}: to go on, "
-        f"train again with the folder {str(saver.job.folder)!r} (folder=, --run) and resume (resume=True, --resume)"
+        f"stopped by Ctrl-C; the last checkpoint is {saver.last}: {how_to_resume(saver.job.folder)}"
     )

@@ -11,18 +11,20 @@ from typing import Any
 from torch import nn
 
 from khot import _checks, errors
+from khot._files import read_tensors
+from khot._renamed import renamed
 from khot.errors import InvalidValueError
 from khot.training import _checkpoints
 from khot.training._batches import count_rows
 from khot.training._epochs import HISTORY, WEIGHTS
-from khot.training._folders import identity, open_folder
 from khot.training._interrupt import ControlC
 from khot.training._job import Job, Loss, Validate
 from khot.training._loop import ERROR, train
 from khot.training._snapshot import Record, check_state
+from khot.training.folders import identity, open_folder
 from khot.training.settings import Settings
 
-ACCELERATORS = ("cpu", "cuda", "mps", "auto")
+DEVICES = ("cpu", "cuda", "mps", "auto")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 
 
@@ -47,6 +49,7 @@ class Run:
     best: Record
 
 
+@renamed(accelerator="device")
 def fit(
     module: nn.Module,
     loss: Loss,
@@ -57,7 +60,7 @@ def fit(
     folder: Path | str | None = None,
     resume: bool = False,
     about: Mapping[str, Any] | None = None,
-    accelerator: str = "cpu",
+    device: str = "cpu",
     devices: int = 1,
     precision: str = "32-true",
     checkpoint_seconds: float = 300.0,
@@ -92,7 +95,7 @@ def fit(
     about : mapping, optional
         What else tells this run from others, such as parameters by which the data were made: a run of which other
         values were said is not resumed.
-    accelerator : {"cpu", "cuda", "mps", "auto"}
+    device : {"cpu", "cuda", "mps", "auto"}
         Kind of device.
     devices : int
         Number of processes, each with a device and an equal share of every batch. All arguments must pickle, and
@@ -135,10 +138,10 @@ def fit(
     from lightning_fabric import Fabric
 
     settings = Settings() if settings is None else settings
-    _check(module, loss, data, settings, validate, accelerator, devices, precision)
+    _check(module, loss, data, settings, validate, device, devices, precision)
     seconds = _checks.positive("checkpoint_seconds", checkpoint_seconds)
     fabric = Fabric(
-        accelerator=accelerator,
+        accelerator=device,
         devices=devices,
         precision=precision,  # pyright: ignore[reportArgumentType]
         strategy="auto" if devices == 1 else "ddp_spawn",
@@ -157,7 +160,7 @@ def fit(
 
 
 def _check(
-    module: Any, loss: Any, data: Any, settings: Any, validate: Any, accelerator: Any, devices: Any, precision: Any
+    module: Any, loss: Any, data: Any, settings: Any, validate: Any, device: Any, devices: Any, precision: Any
 ) -> None:
     _checks.instance("module", module, nn.Module)
     if not any(parameter.requires_grad for parameter in module.parameters()):
@@ -177,7 +180,7 @@ def _check(
             "validate and settings.monitor belong together, "
             f"but got validate={validate!r} and monitor={settings.monitor!r}: name the number that tells the best epoch"
         )
-    _checks.choice("accelerator", accelerator, ACCELERATORS)
+    _checks.choice("device", device, DEVICES)
     _checks.choice("precision", precision, PRECISIONS)
     if settings.batch_size % _checks.whole_number("devices", devices, least=1):
         raise InvalidValueError(
@@ -196,7 +199,7 @@ def _as_it_was(error: Exception, folder: Path) -> Exception:
 
 def _result(folder: Path, module: nn.Module) -> Run:
     """Read the result back, as it may have been another process that trained."""
-    module.load_state_dict(_checkpoints.read_tensors(folder / WEIGHTS))
+    module.load_state_dict(read_tensors(folder / WEIGHTS))
     module.eval()
     written = json.loads((folder / HISTORY).read_text(encoding="utf-8"))
     history = written["epochs"]

@@ -7,11 +7,13 @@ import torch
 from torch.nn import Parameter
 
 from khot import _checks
+from khot._renamed import renamed
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.training.optimizers import Adam
 from khot.training.rates import rate_at
 
 
+@renamed(seed="random_state")
 @dataclass(frozen=True)
 class Settings:
     """How to train.
@@ -44,7 +46,7 @@ class Settings:
         Whether larger is better in the monitored number.
     patience : int, optional
         Stop after so many epochs in a row without a better one.
-    seed : int
+    random_state : int
         Fixes the batches, the noise of dropout and the like, and `step.generator`.
 
     Examples
@@ -65,12 +67,12 @@ class Settings:
     monitor: str | None = None
     maximize: bool = False
     patience: int | None = None
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         _checks.whole_number("epochs", self.epochs, least=1)
         _checks.whole_number("batch_size", self.batch_size, least=1)
-        _checks.whole_number("seed", self.seed)
+        _checks.whole_number("random_state", self.random_state)
         _checks.function("optimizer", self.optimizer, "of the parameters")
         self.rate_at(0)
         self.temperature_at(0)

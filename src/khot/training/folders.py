@@ -16,15 +16,16 @@ import torch
 from torch import nn
 
 from khot import __version__
+from khot._files import write_json
 from khot.errors import RunFolderError
 from khot.training._batches import parts, take_array
-from khot.training._checkpoints import write_json
 from khot.training.settings import Settings
 
 _IDENTITY = "settings.json"
 _ROWS_AT_ONCE = 256
 _MOST_READ = 10**9  # numbers
 _PLAIN = (int, float, str)
+_WRITTEN_AS = {"random_state": "seed"}  # names in folders of runs stay, so that old runs can be resumed
 
 
 def identity(
@@ -39,7 +40,10 @@ def identity(
     """What two runs must share to be the same; the device and the number of processes may change."""
     return {
         **{name: _describe(value) for name, value in about.items()},
-        **{field.name: _describe(getattr(settings, field.name)) for field in fields(settings)},
+        **{
+            _WRITTEN_AS.get(field.name, field.name): _describe(getattr(settings, field.name))
+            for field in fields(settings)
+        },
         "loss": _describe(loss),
         "validate": _describe(validate),
         "precision": precision,
@@ -104,7 +108,7 @@ def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) 
     path = _by_default(about, resume) if folder is None else Path(folder).expanduser().absolute()
     if (path / _IDENTITY).exists():
         _must_be_the_same(path, about, resume)
-    elif path.exists() and not (path.is_dir() and all(inside.suffix == ".draft" for inside in path.iterdir())):
+    elif path.exists() and not (path.is_dir() and all(inside.name.startswith(".") for inside in path.iterdir())):
         raise RunFolderError(f"{path} is not the folder of a run: pass a new or empty folder")
     else:
         path.mkdir(parents=True, exist_ok=True)
@@ -130,6 +134,11 @@ def cached_runs() -> Path:
 def in_use(folder: Path | str) -> RunFolderError:
     """The error for a folder that holds a run that shall not be resumed."""
     return RunFolderError(f"{folder} holds a run already: resume it (resume=True, --resume), or pass another folder")
+
+
+def how_to_resume(folder: Path | str) -> str:
+    """What to do after a training was stopped."""
+    return f"to go on, train again with the folder {str(folder)!r} and resume (resume=True, --resume)"
 
 
 def _difference(name: str, here: Any, there: Any) -> str:
