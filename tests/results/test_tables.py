@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+
 from benchmarks import readme, tables
 from benchmarks.tables import cells, measured, paper
 
