@@ -2,10 +2,10 @@
 
 The black box and khot's explainers are trained first if the user's cache does not hold them yet, which takes two hours
 of a core; the reviews come from khot.datasets. The other methods choose the ten words with the largest weights for the
-class that the model predicts, with their default settings. All explain one review at a time, and their time includes the
-calls of the model; khot's also includes the model's output for the review and for the ten words. khot is timed with all
-reviews in one call as well. Its times are medians of passes before and after each other method, since the speed of
-a machine may drift.
+class that the model predicts, with their default settings. All explain one review at a time, and their time includes
+the calls of the model; khot's also includes the model's output for the review and for the ten words. khot is timed with
+all reviews in one call as well. Its times are medians of passes before and after each other method, since the speed
+of a machine may drift.
 """
 
 import statistics
