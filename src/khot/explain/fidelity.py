@@ -226,7 +226,7 @@ def stability(explanations: Sequence[Explanation]) -> float:
     Returns
     -------
     float
-        1 if all chose the same. The share is |A and B| / max(|A|, |B|), averaged over rows and pairs.
+        1 if all chose the same. The share is ``|A and B| / max(|A|, |B|)``, averaged over rows and pairs.
     """
     if not isinstance(explanations, Sequence) or not all(isinstance(one, Explanation) for one in explanations):
         raise InvalidTypeError(
