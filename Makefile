@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench
+.PHONY: demo test lint docs bench
 
 demo: .venv/installed
 	$(BIN)/khot demo --out build/demo
@@ -17,6 +17,10 @@ lint: .venv/installed
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
+docs: .venv/docs
+	rm -rf docs/reference/generated
+	$(BIN)/sphinx-build -W --keep-going -d build/doctrees docs build/docs
+
 bench: .venv/installed
 	-for peer in entmax difftopk torchsort; do \
 		$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --constraint constraints.txt $$peer; \
@@ -26,4 +30,8 @@ bench: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+.venv/docs: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	touch $@

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+
 import khot
 
 sys.path += [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1])]
@@ -67,7 +69,7 @@ numpydoc_xref_param_type = False
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
-    "backreferences_dir": "reference/generated/examples",
+    "backreferences_dir": "auto_gallery/uses",
     "doc_module": ("khot",),
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
@@ -94,7 +96,15 @@ def _escape_stars(app, kind, name, member, options, lines):
     lines[:] = [re.sub(r"\*(?=\w+_shape)", r"\*", line) for line in lines]
 
 
+def _strip_code(app, doctree):
+    """Leave out the empty line at the end of examples, which doctest needs."""
+    for block in doctree.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip()
+        block.children = [nodes.Text(block.rawsource)]
+
+
 def setup(app):
-    """Connect the two functions above."""
+    """Connect the functions above."""
+    app.connect("doctree-read", _strip_code)
     app.connect("autodoc-skip-member", _skip_what_others_define)
     app.connect("autodoc-process-docstring", _escape_stars)

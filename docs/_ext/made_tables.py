@@ -25,15 +25,23 @@ class MadeTable(SphinxDirective):
 
 def promises():
     """What each relaxation promises."""
-    lines = ["| relaxation | entries at most 1 | keeps the order of the keys | k vectors in order |", "|---|---|---|---|"]
+    lines = [
+        "| relaxation | entries at most 1 | keeps the order of the keys | k vectors in order |",
+        "|---|---|---|---|",
+    ]
     for name in RELAXATIONS:
         relaxation = find(name)
         traits, ordered = relaxation.traits, "ordered" in (relaxation.__kwdefaults__ or {})
-        start = traits.keeps_order_from
-        order = "always" if start == 0 else "not promised" if start == float("inf") else f"from temperature {start:g} up"
+        order = _from(traits.keeps_order_from)
         cells = [f"{{py:func}}`~khot.{name}`", "yes" if traits.bounded else "no", order, "yes" if ordered else "no"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _from(temperature):
+    if temperature == float("inf"):
+        return "not promised"
+    return f"from temperature {temperature:g} up" if temperature else "always"
 
 
 def setup(app):

@@ -10,7 +10,7 @@ def _inline(translator, node):
 
 
 def _block(translator, node):
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
     raise nodes.SkipNode
 
 

@@ -13,16 +13,19 @@ ordered = khot.OrderedSubset(weights.log(), 2)
 product = torch.where(subsets.bool(), weights, 1).prod(-1)
 poisson = product / product.sum()
 fig, ax = plt.subplots(figsize=(8, 3))
-total = torch.zeros(len(subsets), dtype=torch.float64)
+total, names = torch.zeros(len(subsets), dtype=torch.float64), []
 for i, subset in enumerate(subsets):
-    for colour, order in zip(("#f58518", "#fbbf80"), permutations(subset.nonzero().flatten().tolist()), strict=True):
-        p = ordered.log_prob(torch.tensor(order)).exp().item()
-        ax.bar(i - 0.2, p, 0.38, bottom=total[i].item(), color=colour)
-        ax.text(i - 0.2, total[i].item() + p / 2, f"{order[0] + 1}, {order[1] + 1}", ha="center", va="center", fontsize=7)
+    members = subset.nonzero().flatten().tolist()
+    names.append("{" + ", ".join(str(item + 1) for item in members) + "}")
+    for colour, order in zip(("#f58518", "#fbbf80"), permutations(members), strict=True):
+        p, bottom = ordered.log_prob(torch.tensor(order)).exp().item(), total[i].item()
+        ax.bar(i - 0.2, p, 0.38, bottom=bottom, color=colour)
+        label = f"{order[0] + 1}, {order[1] + 1}"
+        ax.text(i - 0.2, bottom + p / 2, label, ha="center", va="center", fontsize=7)
         total[i] += p
 ax.bar([i + 0.2 for i in range(len(subsets))], poisson, 0.38, color="#4c78a8", label="conditional Poisson")
 ax.bar(0, 0, color="#f58518", label="p(S|w): the orders of each subset, stacked")
-ax.set_xticks(range(len(subsets)), ["{" + ", ".join(str(j + 1) for j in s.nonzero().flatten().tolist()) + "}" for s in subsets])
+ax.set_xticks(range(len(subsets)), names)
 ax.set_ylabel("probability")
 ax.set_title(f"w = {weights.tolist()}, k = 2: total variation distance {(total - poisson).abs().sum() / 2:.3f}")
 ax.legend(loc="upper left")

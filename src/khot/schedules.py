@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from khot import _checks
 
+__all__ = ["Constant", "Exponential", "Linear"]
+
 
 @dataclass(frozen=True)
 class Constant:

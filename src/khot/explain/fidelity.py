@@ -18,6 +18,19 @@ from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
 
+__all__ = [
+    "Leakage",
+    "Share",
+    "gradient_norms",
+    "largest_items",
+    "leakage",
+    "post_hoc_accuracy",
+    "post_hoc_accuracy_of",
+    "random_accuracy",
+    "random_items",
+    "stability",
+]
+
 _NORMAL = 1.96  # of a 95% interval
 
 
