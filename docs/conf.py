@@ -27,7 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["figures", "gallery", "**/sg_execution_times.rst"]
+exclude_patterns = ["figures", "gallery"]
 nitpicky = True
 nitpick_ignore_regex = [("py:obj", ".*")]  # single backticks of docstrings: a link where there is one to make
 show_warning_types = True
@@ -78,6 +78,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "capture_repr": ("_repr_html_", "__str__"),
     "min_reported_time": 0,
+    "write_computation_times": False,
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib",),
     "image_srcset": ["2x"],
