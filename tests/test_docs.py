@@ -17,7 +17,8 @@ LISTED = re.compile(r"^\.\. (?:current)?module:: ([\w.]+)$|^   (\w+)$|^\.\. py:d
 
 def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Dotted names and values of what a module and its public modules offer."""
-    for name in module.__all__:
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    for name in getattr(module, "__all__", [name for name in own if not name.startswith("_")]):
         value = getattr(module, name)
         if isinstance(value, ModuleType):
             yield from public_names(value)

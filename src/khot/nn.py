@@ -10,8 +10,6 @@ from khot.sampling import Relaxation, sample_subset
 from khot.schedules import Constant
 from khot.topk import hard_topk, successive_softmax
 
-__all__ = ["SubsetSampler"]
-
 
 class SubsetSampler(nn.Module):
     """Choose k of n items: a differentiable sample in training, the top k of the logits in `eval()`.

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from khot import _checks
 
-__all__ = ["Constant", "Exponential", "Linear"]
-
 
 @dataclass(frozen=True)
 class Constant:

@@ -17,8 +17,6 @@ from khot._estimators.distances import careful_distances
 from khot._estimators.fitting import as_array
 from khot.errors import InvalidValueError
 
-__all__ = ["continuity", "knn_error", "trustworthiness"]
-
 _NUMBERS = "biuf"
 MEMORY = 2**28  # bytes for a table of distances
 _LOST_BITS = 2**11 - 1  # of 52, at the end of a squared distance: that far it is rounded

@@ -18,19 +18,6 @@ from khot.explain.black_box import PredictProba, outputs
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
 
-__all__ = [
-    "Leakage",
-    "Share",
-    "gradient_norms",
-    "largest_items",
-    "leakage",
-    "post_hoc_accuracy",
-    "post_hoc_accuracy_of",
-    "random_accuracy",
-    "random_items",
-    "stability",
-]
-
 _NORMAL = 1.96  # of a 95% interval
 
 
@@ -239,7 +226,7 @@ def stability(explanations: Sequence[Explanation]) -> float:
     Returns
     -------
     float
-        1 if all chose the same. The share is ``|A and B| / max(|A|, |B|)``, averaged over rows and pairs.
+        1 if all chose the same. The share is |A and B| / max(|A|, |B|), averaged over rows and pairs.
     """
     if not isinstance(explanations, Sequence) or not all(isinstance(one, Explanation) for one in explanations):
         raise InvalidTypeError(
