@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-long lint wheel-check bench readme
+.PHONY: demo test test-long lint docs wheel-check bench readme
 
 demo: .venv/installed
 	$(BIN)/khot demo --out build/demo
@@ -20,6 +20,10 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+docs: .venv/docs
+	rm -rf docs/reference/generated
+	$(BIN)/sphinx-build -W --keep-going -d build/doctrees docs build/docs
 
 # Builds a source distribution and from it a wheel, installs that into a new environment, and tries it there.
 wheel-check: .venv/installed
@@ -42,4 +46,8 @@ readme: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+.venv/docs: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	touch $@

@@ -1,5 +1,18 @@
 """The errors that khot raises; each is also the built-in error that callers already catch."""
 
+__all__ = [
+    "BlackBoxError",
+    "DataFileError",
+    "DivergedError",
+    "DownloadError",
+    "InvalidTypeError",
+    "InvalidValueError",
+    "KhotError",
+    "ModelFileError",
+    "NotAvailableError",
+    "RunFolderError",
+]
+
 
 class KhotError(Exception):
     """Base of every error that khot raises on purpose."""
