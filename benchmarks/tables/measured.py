@@ -6,6 +6,7 @@ from typing import Any
 from benchmarks.tables.cells import against, claims, result, short, table
 
 _PROBLEM = re.compile(r"(\d+) x (\d+), k = (\d+)(?:, t = ([\d.]+))?")
+_AGREES, _TIME = ": post-hoc accuracy, %", ": ms a review"
 _THREADS = re.compile(r"threads = (\d+): times faster")
 
 
@@ -118,28 +119,22 @@ def embedding_peers() -> str:
 def explanation_peers() -> str:
     """How faithful and how quick explanations of film reviews by ten words are, of khot and of other libraries."""
     found = claims("explanations")
-    best = max(claim["measured"] for what, claim in found.items() if what.endswith("post-hoc accuracy, %"))
+    best = max(claim["measured"] for what, claim in found.items() if what.endswith(_AGREES))
     rows = []
-    for name in dict.fromkeys(what.split(": ")[0] for what in found if what.endswith("post-hoc accuracy, %")):
-        accuracy = found[f"{name}: post-hoc accuracy, %"]
-        low, high = accuracy["interval"]
-        agrees = f"{against(accuracy['measured'], best, 1, who='the others')}, {low:.1f} to {high:.1f}"
-        times = [
-            short(found[what]["measured"]) if (what := f"{name}: times as long as {own}") in found else ""
-            for own in ("khot", "khot, for_class")
-        ]
-        paid = found.get(f"{name}: reviews after which khot, for_class has paid")
-        rows.append(
-            [
-                name,
-                agrees,
-                short(found[f"{name}: ms a review"]["measured"]),
-                *times,
-                short(paid["measured"]) if paid else "",
-            ]
-        )
-    heads = ["", "agrees, % (95%)", "ms a review", "× khot", "× khot, for_class", "for_class pays off after … reviews"]
-    return table(heads, rows)
+    for name in (what.removesuffix(_TIME) for what in found if what.endswith(_TIME)):
+        figures = [f"{name}{_TIME}", *(f"{name}: times as long as {own}" for own in ("khot", "khot, for_class"))]
+        figures += [f"{name}: minutes to fit", f"{name}: reviews after which khot, for_class has paid"]
+        numbers = [short(found[what]["measured"]) if what in found else "" for what in figures]
+        rows.append([name, _agreement(found.get(name + _AGREES), best), *numbers])
+    heads = ["", "same class, % (95%)", "ms a review", "times khot", "times khot, for_class", "minutes to fit"]
+    return table([*heads, "reviews after which for_class is faster"], rows)
+
+
+def _agreement(claim: dict[str, Any] | None, best: float) -> str:
+    if claim is None:
+        return ""
+    low, high = claim["interval"]
+    return f"{against(claim['measured'], best, 1, who='the best')}, {low:.1f} to {high:.1f}"
 
 
 def embedding_epochs() -> str:
