@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import khot
+from khot._estimators.scaling import Scaling
 from khot.cli import app, main
 from khot.errors import InvalidValueError
 from khot.experiments import _knn_training as training
 from khot.experiments import knn
-from khot.neighbors.scaling import Scaling
 from khot.training import Step
 
 

@@ -11,10 +11,11 @@ from safetensors.torch import load_file
 from torch import nn
 
 import khot
+from khot._estimators.scaling import Scaling
 from khot.embed import TUNED, ParametricTSNE, SigmoidNet, SubsetSNE, quality
+from khot.embed._objective import Objective
 from khot.embed._pretraining import pretrain
-from khot.embed._rows import Shift, learn_shift, principal_axes
-from khot.embed._training import Objective
+from khot.embed._scaling import learn_scaling, principal_axes
 from khot.errors import DivergedError, KhotError
 from khot.schedules import Exponential
 from khot.training import SGD, Cosine
@@ -120,7 +121,7 @@ def test_principal_axes(rows: int):
     noise = np.random.default_rng(0)
     plane = noise.normal(size=(2, 9))
     X = noise.normal(size=(rows, 2)) @ plane + 0.01 * noise.normal(size=(rows, 9)) + 3  # noqa: N806
-    axes = principal_axes(X, learn_shift(X, "auto"), 2)
+    axes = principal_axes(X, learn_scaling(X, "auto"), 2)
     assert axes.shape == (9, 2)
     assert torch.allclose(axes.T @ axes, torch.eye(2), atol=1e-5)
     left = plane.T - axes.double().numpy() @ (axes.double().numpy().T @ plane.T)
@@ -131,7 +132,7 @@ def test_neighbours_by_principal_components():
     """Two clouds in one column, and in others much noise."""
     noise = np.random.default_rng(0)
     X = np.where(np.arange(5) == 0, 9.0 * (np.arange(300) % 2)[:, None], 2.0) * noise.normal(1, 0.3, (300, 5))  # noqa: N806
-    objective = Objective(lambda rows, *_: rows, principal_axes(X, learn_shift(X, "raw"), 1))
+    objective = Objective(lambda rows, *_: rows, principal_axes(X, learn_scaling(X, "raw"), 1))
     seen = objective(torch.from_numpy(X).float(), torch.empty(0), 1.0, torch.Generator())
     assert seen.shape == (300, 1)
     assert abs(np.corrcoef(seen[:, 0], X[:, 0])[0, 1]) > 0.99
@@ -192,7 +193,7 @@ def test_pretraining_restores_the_rows(tmp_path):
     torch.manual_seed(0)
     rows, module = torch.randn(200, 10) * torch.tensor([4.0] + [0.5] * 9), SigmoidNet(10, (32, 24), 1)
     before = [layer.weight.clone() for layer in module if isinstance(layer, nn.Linear)]
-    pretrain(module, rows.numpy(), Shift(np.zeros(10), np.ones(())), 8, 10, 0, tmp_path)
+    pretrain(module, rows.numpy(), Scaling(np.zeros(10), np.ones(())), 8, 10, 0, tmp_path)
     after = [layer.weight for layer in module if isinstance(layer, nn.Linear)]
     assert not any(torch.equal(old, new) for old, new in zip(before, after, strict=True))
     for layer in (1, 2, 3):
@@ -235,7 +236,7 @@ X, _ = clouds()
 @pytest.mark.parametrize("unit", [1e-170, 1e300])
 def test_sizes_whose_squares_overflow(scale, unit):
     rows = X.astype(np.float64)
-    learned, other = learn_shift(rows, scale), learn_shift(rows * unit, scale)
+    learned, other = learn_scaling(rows, scale), learn_scaling(rows * unit, scale)
     np.testing.assert_allclose(other.mean / unit, learned.mean, rtol=1e-12)
     np.testing.assert_allclose(other.scale / unit, learned.scale, rtol=1e-12)
 
@@ -248,7 +249,7 @@ def test_rows_in_any_order_of_memory():
 
 def test_a_column_that_outweighs_all_others():
     rows = X * [1, 1, 100, 1, 1]
-    with pytest.warns(UserWarning, match=r"column 2 \(from 0\) alone makes 100.0%.*--scale columns"):
+    with pytest.warns(UserWarning, match=r"column 2 \(from 0\) alone accounts for 100.0%.*--scale columns"):
         quick(epochs=1).fit(rows)
     quick(epochs=1, scale="columns").fit(rows)  # pytest is set to turn warnings into errors
     quick(epochs=1).fit(X * [1, 1, 3, 1, 1])
@@ -267,8 +268,8 @@ def test_a_few_rows_far_out(scale):
 @pytest.mark.parametrize("value", [0.1, -7.7, 1e9 + 0.1])
 def test_constant_columns_have_no_spread(value):
     constant = np.full((6000, 1), value)
-    assert learn_shift(np.hstack([X[:60].repeat(100, 0), constant]), "columns").scale[-1] == 1
-    assert learn_shift(constant, "auto").scale == 1
+    assert learn_scaling(np.hstack([X[:60].repeat(100, 0), constant]), "columns").scale[-1] == 1
+    assert learn_scaling(constant, "auto").scale == 1
 
 
 class Wrapped(nn.Module):

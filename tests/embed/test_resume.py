@@ -88,6 +88,6 @@ def test_nothing_is_left_behind(monkeypatch):
         return original(*arguments)
 
     original = _fitting.train
-    monkeypatch.setattr("khot.embed._base.train", train)
+    monkeypatch.setattr("khot.embed.estimator.train", train)
     quick().fit(X)
     assert not places[0].exists()

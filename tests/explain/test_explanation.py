@@ -264,9 +264,9 @@ def test_shares_stay_between_0_and_1():
 
 
 def test_a_failed_save_keeps_what_is_there(tmp_path: Path):
-    from khot._estimators.storage import read_parts, write_parts
+    from khot._estimators.storage import EXPLAINER, read_parts, write_parts
 
-    write_parts(tmp_path, "explainer", {"k": 1}, {"a": torch.zeros(2)})
+    write_parts(tmp_path, EXPLAINER, {"k": 1}, {"a": torch.zeros(2)})
     with pytest.raises(ModelFileError, match="cannot be saved"):
-        write_parts(tmp_path, "explainer", {"k": np.float32(1)}, {"a": torch.ones(2)})
-    assert read_parts(tmp_path, "explainer")[1]["a"].tolist() == [0, 0]
+        write_parts(tmp_path, EXPLAINER, {"k": np.float32(1)}, {"a": torch.ones(2)})
+    assert read_parts(tmp_path, EXPLAINER)[1]["a"].tolist() == [0, 0]

@@ -180,7 +180,7 @@ def test_ctrl_c_says_what_is_left(tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     np.savez(tmp_path / "train.npz", X=blobs()[0], y=blobs()[1])
-    monkeypatch.setattr("khot.neighbors.classifier.train", stopped)
+    monkeypatch.setattr("khot.neighbors.estimator.train", stopped)
     again = f"train again with the folder '{tmp_path / 'run'}' and resume"
     for options, message in (([], "nothing was kept"), (["--folder", tmp_path / "run"], again)):
         arguments = ["knn", "fit", tmp_path / "train.npz", *FIT, "-o", tmp_path / "model", *options]

@@ -89,18 +89,17 @@ def fit(
     """
     import numpy as np
 
-    from khot._estimators.storage import check_folder
+    from khot._estimators.storage import EMBEDDING, LAYOUT, check_folder
     from khot._report.maps import write_map
     from khot._tables import Layout, read_labelled, read_texts, write_layout
     from khot.embed import TUNED, ParametricTSNE, SubsetSNE
-    from khot.embed._storage import BESIDE, KIND
     from khot.errors import InvalidValueError
 
     if mutual and method == "tsne":
         raise InvalidValueError(
             "--mutual is for the method subset alone, but got tsne, where all pairs are: leave it out"
         )
-    check_folder(out, KIND, BESIDE)
+    check_folder(out, EMBEDDING)
     check_inputs(out, {"the rows": rows, "--labels": Path(labels or rows)})
     check_folder_option(folder, out)
     row_names = None if id is None else read_texts(rows, id)
@@ -132,7 +131,7 @@ def fit(
     if names:
         model.feature_names_in_ = np.array(names, dtype=object)
     model.save(out)
-    write_layout(out / BESIDE[0], Layout(names, label, -1, ignored))
+    write_layout(out / LAYOUT, Layout(names, label, -1, ignored))
     for path in write_map(out, points, colours, f"{rows.name}: {len(table):,} rows", row_names):
         print(f"wrote {path}")
 
@@ -168,14 +167,14 @@ def transform(
     device
         Kind of device.
     """
+    from khot._estimators.storage import LAYOUT
     from khot._tables import Layout, check_points, read_layout, read_matrix, read_texts, write_points
     from khot.embed import load
-    from khot.embed._storage import BESIDE
 
     check_outputs(rows, {"--out": out}, model)
     check_points(out, named=id is not None)
     embedding = load(model, device=device)
-    layout = read_layout(model / BESIDE[0]) or Layout(None, None, -1)
+    layout = read_layout(model / LAYOUT) or Layout(None, None, -1)
     row_names = None if id is None else (id, read_texts(rows, id))
     kept = {None, labels, *(layout.columns or [])}
     left_out = [name for name in [*layout.ignored, *ignore, id, layout.label] if name not in kept]

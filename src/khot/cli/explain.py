@@ -95,13 +95,12 @@ def fit(
     resume
         Go on with the trainings in the folder of --folder.
     """
-    from khot._estimators.storage import check_folder
+    from khot._estimators.storage import BLACK_BOX, EXPLAINER, check_folder
     from khot._files import write_text
     from khot.explain import SubsetExplainer
-    from khot.explain._storage import BESIDE, KIND
 
     here = Path.cwd()  # which the model may change
-    check_folder(out, KIND, BESIDE)
+    check_folder(out, EXPLAINER)
     check_folder_option(folder, out)
     _check_kind(text, items, length, sentences)
     data, names = _read(rows, text, ignore, header)
@@ -126,7 +125,7 @@ def fit(
     )
     explainer.fit(predict_proba, data).save(here / out)
     about = {"model": model, "text": text, "ignore": list(ignore)}
-    write_text(here / out / BESIDE[0], json.dumps(about, indent=1) + "\n")
+    write_text(here / out / BLACK_BOX, json.dumps(about, indent=1) + "\n")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
 
 
@@ -293,10 +292,10 @@ def _read(
 
 def _about(folder: Path) -> dict[str, Any]:
     """What `fit` remembered about the file and the model, if it was there."""
+    from khot._estimators.storage import BLACK_BOX
     from khot.errors import ModelFileError
-    from khot.explain._storage import BESIDE
 
-    path = folder / BESIDE[0]
+    path = folder / BLACK_BOX
     if not path.exists():
         return {"model": "", "text": None, "ignore": []}
     try:

@@ -85,12 +85,11 @@ def fit(
     resume
         Go on with the training in the folder of --folder.
     """
-    from khot._estimators.storage import check_folder
+    from khot._estimators.storage import CLASSIFIER, LAYOUT, check_folder
     from khot._tables import read_rows, write_layout
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors._storage import BESIDE, KIND
 
-    check_folder(out, KIND, BESIDE)
+    check_folder(out, CLASSIFIER)
     check_folder_option(folder, out)
     rows, labels, layout = read_rows(train, label, header, ignore)
     print(f"read {_summary(rows, labels, layout)}")
@@ -114,10 +113,9 @@ def fit(
         resume=resume,
     )
     model.fit(rows, labels)
-    (out / BESIDE[0]).unlink(missing_ok=True)  # of the model before
     model.save(out)
     if layout is not None:
-        write_layout(out / BESIDE[0], layout)
+        write_layout(out / LAYOUT, layout)
     print(f"wrote {out}, with the weights of epoch {model.best_epoch_ + 1}")
 
 
@@ -173,13 +171,13 @@ def predict(
     device
         Kind of device.
     """
+    from khot._estimators.storage import LAYOUT
     from khot._tables import read_layout, read_queries, write_csv
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors._storage import BESIDE
 
     check_outputs(rows, {"--out": out, "--evidence": evidence, "--probabilities": probabilities}, model)
     classifier = SubsetKNNClassifier.load(model, device=device)
-    layout = read_layout(model / BESIDE[0])
+    layout = read_layout(model / LAYOUT)
     queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)
     neighbors = classifier.kneighbors(queries)
     predictions = classifier.vote(*neighbors)

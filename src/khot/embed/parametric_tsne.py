@@ -6,9 +6,9 @@ from typing import Any
 from torch import nn
 
 from khot._renamed import renamed
-from khot.embed._base import Embedding
 from khot.embed._fitting import check_perplexity, degrees
-from khot.embed._training import StudentObjective
+from khot.embed._objective import StudentObjective
+from khot.embed.estimator import Embedding
 
 
 @renamed(max_epochs="epochs")

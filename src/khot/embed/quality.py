@@ -14,7 +14,7 @@ from torch import Tensor
 
 from khot import _checks
 from khot._estimators.distances import careful_distances
-from khot._estimators.fitting import as_array
+from khot._estimators.inputs import as_array
 from khot.errors import InvalidValueError
 
 _NUMBERS = "biuf"

@@ -7,9 +7,9 @@ from torch import nn
 
 from khot import _checks
 from khot._renamed import renamed
-from khot.embed._base import Embedding
 from khot.embed._fitting import check_perplexity, degrees
-from khot.embed._training import SubsetObjective
+from khot.embed._objective import SubsetObjective
+from khot.embed.estimator import Embedding
 from khot.embed.losses import NOISES
 from khot.errors import InvalidValueError
 
@@ -104,7 +104,7 @@ class SubsetSNE(Embedding):
     Attributes
     ----------
     encoder_ : nn.Module
-        The trained encoder, of rows that `shift_` has shifted and scaled.
+        The trained encoder, of rows that `scaling_` has scaled.
     history_ : list of dict
         The mean loss of every epoch.
     n_features_in_, feature_names_in_

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from khot._estimators.encoding import encode_array
+from khot._estimators.scaling import Scaling
 from khot.datasets import Dataset, Rows
 from khot.neighbors import votes
-from khot.neighbors._training import Validation
 from khot.neighbors.augmentation import augmented
-from khot.neighbors.embedding import embed
 from khot.neighbors.losses import neighbor_logits
-from khot.neighbors.scaling import Scaling
 from khot.neighbors.search import nearest
+from khot.neighbors.validation import Validation
 from khot.sampling import sample_subset
 from khot.topk import neuralsort, successive_softmax
 from khot.training import Step
@@ -80,7 +80,7 @@ class _HeadValidation:
     scaling: Scaling = field(repr=False)
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
-        logits = embed(module, self.inputs, self.scaling)
+        logits = encode_array(module, self.inputs, self.scaling)
         return {"accuracy": float((logits.argmax(1).numpy() == self.labels).mean())}
 
 
@@ -111,8 +111,8 @@ def classify(
 
     def means(rows: Rows) -> Tensor:
         images = as_images(rows)
-        found = embed(module, images, scaling)
-        return (found + embed(module, images[:, :, ::-1], scaling)) / 2 if mirrored else found
+        found = encode_array(module, images, scaling)
+        return (found + encode_array(module, images[:, :, ::-1], scaling)) / 2 if mirrored else found
 
     if method == "cnn":
         predictions, voted = means(data.test).argmax(1).numpy(), None

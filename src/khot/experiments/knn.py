@@ -15,14 +15,14 @@ import torch
 from torch import nn
 
 from khot import _checks, datasets
+from khot._estimators.scaling import Scaling, standard_scaling
 from khot._report.neighbors import accuracy_curves, neighbor_rows
 from khot.datasets import Rows
 from khot.experiments import plans
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
 from khot.experiments.machine import machine
 from khot.experiments.runs import read_results, spent, write_result
-from khot.neighbors.encoders import ResNet, with_head
-from khot.neighbors.scaling import Scaling, learn_scaling
+from khot.neighbors.networks import ResNet, with_head
 from khot.training import SGD, OneCycle, Run, Settings, fit
 
 K, CANDIDATES = 9, 100
@@ -105,7 +105,8 @@ def run(dataset: str, method: str, profile: str, folder: Path, random_state: int
     data = datasets.load(dataset)
     place = folder / f"{dataset}-{method}-{profile}-{random_state}"
     train, held_out = datasets.split(data.train, plan.held_out, random_state, stratified=True)
-    experiment = _Experiment(method, plan, train, held_out, learn_scaling(as_images(data.train)), random_state, place)
+    scaling = standard_scaling(as_images(data.train))
+    experiment = _Experiment(method, plan, train, held_out, scaling, random_state, place)
 
     searched = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
     found = {value: search.best["validation"]["accuracy"] for value, search in searched.items()}

@@ -7,13 +7,11 @@ from typing import Any
 
 from torch import nn
 
-from khot._estimators.storage import discard, load_weights, read_parts, reading, weights_of, write_parts
+from khot._estimators.storage import EXPLAINER, discard, load_weights, read_parts, reading, weights_of, write_parts
 from khot.errors import InvalidTypeError, ModelFileError
 from khot.explain import maskers
 from khot.explain._fitting import new_networks
 
-KIND = "explainer"
-BESIDE = ("black_box.json",)  # that the command line writes into the same folder
 _SELECTOR, _PREDICTOR = "selector/", "predictor/"
 _ATTRIBUTES = ("temperature_", "classes_", "seen_", "history_", "seconds_", "limits_", "class_names")
 
@@ -31,13 +29,13 @@ def write(folder: Path, explainer: Any) -> None:
     }
     module = explainer.module_
     tensors = weights_of(module.selector, _SELECTOR) | weights_of(module.predictor, _PREDICTOR)
-    write_parts(folder, KIND, numbers, tensors, BESIDE)
-    discard(folder, BESIDE)
+    write_parts(folder, EXPLAINER, numbers, tensors)
+    discard(folder, EXPLAINER)
 
 
 def read(folder: Path, make: Any, masker: Any, selector: nn.Module | None, predictor: nn.Module | None) -> Any:
     """The explainer ``make(k, masker=..., ...)`` with what was written."""
-    numbers, tensors = read_parts(folder, KIND)
+    numbers, tensors = read_parts(folder, EXPLAINER)
     with reading(folder):
         state, own, sampler = numbers["masker"], numbers["own"], numbers["sampler"] or "subset"
         found = _restored(state) if state is not None else masker

@@ -1,4 +1,4 @@
-"""From the parameters of the classifier to a training, or an error that says what is wrong with them."""
+"""Training of the classifier with its parameters, and errors that say what is wrong with them."""
 
 from pathlib import Path
 from typing import Any
@@ -8,16 +8,17 @@ from torch import nn
 
 from khot import _checks
 from khot._estimators.fitting import check_resume, equal_shares, find_device
+from khot._estimators.scaling import Scaling
 from khot.errors import InvalidValueError
-from khot.neighbors._training import NeighborLoss, Validation
+from khot.neighbors._objective import NeighborLoss
 from khot.neighbors.augmentation import CHOICES
-from khot.neighbors.scaling import Scaling
+from khot.neighbors.validation import Validation
 from khot.training import Adam, Run, Settings, fit
 from khot.training.folders import digest_of
 
 
 def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
-    """Refuse parameters that `khot.training` would not, or not by their names."""
+    """Refuse parameters that `khot.training` would accept, or would call by other names."""
     check_neighbors(model.n_neighbors, len(X))
     _checks.relaxation(model.relaxation)
     if _checks.whole_number("n_candidates", model.n_candidates, least=1) < model.n_neighbors:

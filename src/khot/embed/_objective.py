@@ -1,4 +1,4 @@
-"""What the training of an embedding computes in a step, and at the end of an epoch."""
+"""Loss of a training step of an embedding, and of its validation."""
 
 import math
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from khot.embed._rows import Shift
+from khot._estimators.scaling import Scaling
 from khot.embed.logits import far_apart, input_logits
 from khot.embed.losses import subset_sne_loss, tsne_loss
 from khot.training import Step, gather_with_grad
@@ -17,7 +17,7 @@ from khot.training.steps import key
 
 @dataclass(frozen=True)
 class SubsetObjective:
-    """The loss of `SubsetSNE`; without a perplexity on raw distances."""
+    """Loss of `SubsetSNE`. Without a perplexity, distances are raw."""
 
     k: int
     perplexity: float | None
@@ -45,7 +45,7 @@ class SubsetObjective:
 
 @dataclass(frozen=True)
 class StudentObjective:
-    """The loss of `ParametricTSNE`."""
+    """Loss of `ParametricTSNE`."""
 
     perplexity: float
     alpha: float
@@ -56,7 +56,7 @@ class StudentObjective:
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss such as these, with distances in the input space along some axes (d, p) alone, if there are any."""
+    """Loss such as these, with distances in the input space along some axes (d, p) only, if there are any."""
 
     loss: Any
     axes: Tensor | None = field(repr=False)
@@ -68,21 +68,21 @@ class Objective:
 
 @dataclass(frozen=True)
 class BatchLoss:
-    """An objective of the rows of a batch, those of all processes together.
+    """Objective of a batch, for the rows of all processes together.
 
-    The noise follows from the seed and the number of the step, so that any number of processes computes the same.
+    The noise follows from the seed and the number of the step, so that any number of processes computes the same loss.
     """
 
     objective: Any
-    shift: Shift = field(repr=False)
+    scaling: Scaling = field(repr=False)
     seed: int
     dropout: float
 
     def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
-        rows = self.shift(batch)
+        rows = self.scaling(batch)
         embeddings = module(self._thinned(rows, step.number) if self.dropout else rows)
         if bool(far_apart(embeddings)):
-            return embeddings.sum() * torch.nan  # for the training to say that it diverged
+            return embeddings.sum() * torch.nan  # the training then reports that it diverged
         generator = torch.Generator(rows.device).manual_seed(key(self.seed, "neighbors", step.number))
         return self.objective(gather_with_grad(rows), gather_with_grad(embeddings), step.temperature, generator)
 
@@ -94,7 +94,7 @@ class BatchLoss:
 
 @dataclass(frozen=True)
 class FixedLoss:
-    """The objective of some training rows at one temperature with one noise, to compare epochs of a schedule."""
+    """Objective of some training rows at a fixed temperature with fixed noise, to compare the epochs of a schedule."""
 
     objective: Any
     rows: Tensor = field(repr=False)

@@ -1,6 +1,5 @@
-"""What the training of the classifier computes in a step, and at the end of an epoch."""
+"""Loss of a training step of the classifier."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,10 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from khot._estimators.scaling import Scaling
 from khot.neighbors.augmentation import augmented
-from khot.neighbors.embedding import embed, share_right
 from khot.neighbors.losses import neighbor_loss
-from khot.neighbors.scaling import Scaling
 from khot.training import Step, gather_with_grad
 from khot.training.processes import own_share, processes
 from khot.training.steps import key
@@ -19,10 +17,10 @@ from khot.training.steps import key
 
 @dataclass(frozen=True)
 class NeighborLoss:
-    """Each row of the batch against candidates drawn from all training rows, itself excluded.
+    """Loss of each row of the batch among candidates drawn from the other training rows.
 
-    All that is random is drawn for the batch of all processes together, from the seed and the number of the step, so
-    that any number of processes computes the same.
+    Random numbers are drawn for the batch of all processes together, from the seed and the number of the step, so that
+    any number of processes computes the same loss.
     """
 
     inputs: np.ndarray = field(repr=False)
@@ -33,7 +31,7 @@ class NeighborLoss:
     relaxation: Any
     augment: str
     seed: int
-    data: str = ""  # a digest of all that is not in the rows of the training, so that a resumed one has the same
+    data: str = ""  # digest of all rows, labels and their scaling, so that a resumed training has the same
 
     def __call__(self, module: nn.Module, batch: tuple[Tensor, Tensor], step: Step) -> Tensor:
         images, labels = batch
@@ -47,7 +45,7 @@ class NeighborLoss:
 
         features = module(self.scaling(inputs))
         if not bool(features.detach().isfinite().all()):
-            return features.sum() * torch.nan  # for the training to say that it diverged
+            return features.sum() * torch.nan  # the training then reports that it diverged
         queries, candidates = features.split([len(images), len(own)])
         chosen = chosen.to(device)
         return neighbor_loss(
@@ -65,21 +63,3 @@ class NeighborLoss:
     def _augmented(self, inputs: Tensor, queries: int, noise: torch.Generator) -> Tensor:
         draws = [torch.rand(count * processes(), 3, generator=noise) for count in (queries, len(inputs) - queries)]
         return augmented(inputs, torch.cat([own_share(part) for part in draws]).to(inputs.device), self.augment)
-
-
-@dataclass(frozen=True)
-class Validation:
-    """The accuracy of held-out rows, with the training rows as references."""
-
-    inputs: np.ndarray = field(repr=False)
-    labels: np.ndarray = field(repr=False)
-    references: np.ndarray = field(repr=False)
-    reference_labels: np.ndarray = field(repr=False)
-    scaling: Scaling = field(repr=False)
-    k: int
-
-    def __call__(self, module: nn.Module) -> dict[str, float]:
-        embeddings, references = (embed(module, rows, self.scaling) for rows in (self.inputs, self.references))
-        if not (embeddings.isfinite().all() and references.isfinite().all()):
-            return {"accuracy": math.nan}
-        return {"accuracy": share_right(embeddings, self.labels, references, self.reference_labels, self.k)}
