@@ -231,7 +231,10 @@ def test_columns_to_ignore_add_to_those_of_fit(folder: Path):
         ("fit reviews.csv --text review --model judge:of_texts -k 2 -o judge.py", "is a file"),
         ("apply nowhere reviews.csv", "not the folder of an explainer"),
         ("fit reviews.csv --text review --model judge.py:of_texts -k 2 -o why", "name it judge:of_texts"),
-        ("fit nowhere.csv --text review --model judge:of_texts -k 2 -o why", "no nowhere.csv: look at the path"),
+        (
+            "fit nowhere.csv --text review --model judge:of_texts -k 2 -o why",
+            "nowhere.csv does not exist: check the path",
+        ),
     ],
 )
 def test_mistakes(folder: Path, capsys: pytest.CaptureFixture, line: str, message: str):
