@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 
-explain = App(name="explain", help="Explain what a model says about rows by the k items that tell most about it.")
+explain: App = App(name="explain", help="Explain what a model says about rows by the k items that tell most about it.")
 
 
 @explain.command
