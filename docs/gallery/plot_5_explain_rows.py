@@ -36,7 +36,7 @@ print("random columns:", fidelity.random_accuracy(explanation, model.predict_pro
 
 share = explanation.chosen.mean(0)
 order = share.argsort()[-8:]
-plt.barh(data.feature_names[order], share[order], color="#f58518")
-plt.xlabel("share of the rows that the column explains")
-plt.tight_layout()
+fig, ax = plt.subplots(layout="constrained")
+ax.barh(data.feature_names[order], share[order], color="#f58518")
+ax.set_xlabel("share of the rows that the column explains")
 plt.show()
