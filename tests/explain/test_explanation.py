@@ -71,8 +71,8 @@ def test_the_page_marks_the_chosen_words_and_escapes_the_rest(explanation: Expla
     marks = f'{strong} 3">great</mark>&lt;/b&gt; {weak} 2">film</mark>.'
     assert f"&lt;b&gt;{marks}" in page
     assert "row 0, class 1: 0.900 on the whole, 0.700 on the chosen items<" in page
-    assert "row 1, class 0: 0.800 on the whole, 0.400 on the chosen items, which say class 1: 0.600" in page
-    assert "the same class for the chosen items alone in 50.0% of 2 rows" in page
+    assert "row 1, class 0: 0.800 on the whole, 0.400 on the chosen items, with class 1 at 0.600" in page
+    assert "the same class from the chosen items alone in 50.0% of 2 rows" in page
     assert "Why &lt;it&gt;?" in page
     assert "://" not in page
     assert ">Dull</mark>" in explanation._repr_html_()

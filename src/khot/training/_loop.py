@@ -1,5 +1,6 @@
 """The training loop, to be read from top to bottom."""
 
+import atexit
 import math
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from khot.training._means import RunningMean
 from khot.training._saver import Saver
 from khot.training._snapshot import Progress, Weights, copy_weights, finite, pack, unpack
 from khot.training.folders import how_to_resume
-from khot.training.processes import agree
+from khot.training.processes import agree, leave_group
 from khot.training.steps import Step, key
 
 ERROR = "error.json"
@@ -31,6 +32,8 @@ def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
 
     What stops one alone is left in a file, as the parent is told the text of its traceback only.
     """
+    if fabric.world_size > 1:
+        atexit.register(leave_group)  # after errors have been reported to the parent
     try:
         _train(job, fabric, module)
     except (DivergedError, KeyboardInterrupt) as stop:

@@ -1,5 +1,6 @@
-"""Several processes: what they have to tell each other."""
+"""Communication between the processes of a training."""
 
+import gc
 from typing import Any
 
 import torch
@@ -54,6 +55,13 @@ def processes() -> int:
 def own_share(rows: Tensor) -> Tensor:
     """The part of this process in the rows of all."""
     return rows.chunk(processes())[dist.get_rank()] if processes() > 1 else rows
+
+
+def leave_group() -> None:
+    """End the process group and its threads, which must not outlive the interpreter."""
+    gc.collect()  # models that are garbage hold the group
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def agree(fabric: Any, loss: Tensor, stop: bool) -> tuple[float, bool]:

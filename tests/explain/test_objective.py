@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from khot.explain._training import Explainer, Validation, calibrated_loss, cross_entropy
+from khot.explain._module import Explainer
+from khot.explain._objective import Rows, Validation, calibrated_loss, cross_entropy
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 
 
@@ -21,7 +22,7 @@ def test_least_loss_over_all_scales(logits: torch.Tensor):
     assert calibrated_loss(outputs, logits) <= tried
 
 
-def test_outputs_that_the_logits_contradict_are_best_told_nothing(logits: torch.Tensor):
+def test_outputs_that_the_logits_contradict_are_best_predicted_as_constant(logits: torch.Tensor):
     assert calibrated_loss((-logits).softmax(-1), logits) == pytest.approx(math.log(3), abs=1e-5)
 
 
@@ -35,8 +36,8 @@ def test_certain_and_constant_outputs(logits: torch.Tensor):
 def test_a_predictor_that_is_too_sure_is_as_good():
     torch.manual_seed(0)
     module, codes = Explainer(ColumnSelector(4, 4), ColumnPredictor(range(4), 2)).eval(), torch.randn(50, 4)
-    flags = {"eligible": torch.ones(50, 4, dtype=torch.bool), "forced": torch.zeros(50, 4, dtype=torch.bool)}
-    validate = Validation({"codes": codes, "outputs": torch.randn(50, 2).softmax(-1), **flags}, k=2)
+    every, none = torch.ones(50, 4, dtype=torch.bool), torch.zeros(50, 4, dtype=torch.bool)
+    validate = Validation(Rows(codes, every, none, torch.randn(50, 2).softmax(-1)), k=2)
     before = validate(module)["loss"]
     with torch.no_grad():
         for parameter in module.predictor.head[-1].parameters():

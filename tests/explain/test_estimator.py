@@ -5,11 +5,12 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from torch import nn
 
 from khot.errors import BlackBoxError, DivergedError, KhotError
 from khot.explain import SubsetExplainer, Words, fidelity
-from khot.explain.black_box import outputs
+from khot.explain.black_box import BlackBox
 
 NOISE = np.random.RandomState(0)
 X = NOISE.randn(600, 5)
@@ -94,8 +95,9 @@ def test_limits_for_all_rows_hold_in_explain_too(tmp_path):
     explainer.save(tmp_path)
     for one in (explainer, SubsetExplainer.load(tmp_path)):
         assert one.explain(X[:5]).chosen.tolist() == [[True, False, False, False, True]] * 5
-    with pytest.warns(UserWarning, match="all of the k = 1 items of each row are forced"):
+    with pytest.warns(UserWarning, match="all of the k = 1 items of each row are forced") as caught:
         quick(k=1, epochs=1).fit(from_last_column, X, forced=last)
+    assert caught[0].filename == __file__
     assert not explainer.explain(X[:5], forced=~(last | True)).chosen[:, 4].any()
     rows = quick(k=2, epochs=1).fit(from_last_column, X, forced=np.tile(last, (len(X), 1)))
     assert rows.explain(X[:5]).chosen.sum() == 10  # limits of other rows do not matter
@@ -141,8 +143,11 @@ def test_a_predictor_that_has_learnt_nothing():
         p = 1 / (1 + np.exp(-9 * rows[:, 0] * rows[:, 1]))
         return np.stack([1 - p, p], 1)
 
-    with pytest.warns(UserWarning, match="the predictor hardly knows .* is 0.6.*, more epochs, or a larger k"):
+    with pytest.warns(
+        UserWarning, match="the predictor hardly knows .* is 0.6.*, more epochs, or a larger k"
+    ) as caught:
         quick(k=1, epochs=2, random_choices=0).fit(from_two_signs, X)
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(k=1).fit(from_last_column, X)
@@ -254,14 +259,14 @@ def test_answers_are_kept_for_a_resumed_fit(tmp_path):
     with pytest.raises(KhotError, match="holds a run already"):
         quick(epochs=1, random_choices=0, folder=tmp_path).fit(counted, X)
     resumed = quick(epochs=1, random_choices=0, folder=tmp_path, resume=True).fit(counted, X)
-    assert calls == [256, 256, 88, 8, 88]  # the first few again, to see whether it is the same black box
+    assert calls == [256, 256, 88, 8, 88]  # the first few again, to see whether it is the same model
     np.testing.assert_array_equal(
         resumed.explain(X[:5]).scores,
         quick(epochs=1, random_choices=0).fit(from_last_column, X).explain(X[:5]).scores,
     )
     with pytest.raises(KhotError, match="other settings"):
         quick(epochs=1, random_choices=0, folder=tmp_path, resume=True).fit(from_last_column, -X)
-    with pytest.raises(KhotError, match="holds the answers of another black box"):
+    with pytest.raises(KhotError, match="holds the answers of another model"):
         quick(epochs=1, random_choices=0, folder=tmp_path, resume=True).fit(lambda rows: from_last_column(-rows), X)
     for path in tmp_path.glob("answers-*/256-512.npy"):
         path.write_bytes(path.read_bytes()[:200])
@@ -275,7 +280,7 @@ def test_answers_are_kept_for_a_resumed_fit(tmp_path):
 def test_answers_are_kept_to_the_bit(tmp_path):
     """To divide rows by their sums a second time would change their last bits."""
     answers = np.random.RandomState(0).dirichlet(np.ones(3), 600).astype(np.float32)
-    first, again = (outputs(lambda rows: answers[: len(rows)], X, 600, folder=tmp_path) for _ in range(2))
+    first, again = (BlackBox(lambda rows: answers[: len(rows)], 600, cache=tmp_path).ask(X) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert (first / first.sum(1, keepdims=True) != first).any()
 
@@ -403,33 +408,33 @@ def test_a_tensor_is_an_output_and_one_class_is_enough():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: quick(k=0), "k must be at least 1"),
-        (lambda: quick(masker="letters"), "masker must be one of columns, words"),
-        (lambda: quick(masker=3), "an object with the methods fit, encode, mask, pieces"),
-        (lambda: quick(masker=Words), "an object with the methods"),
-        (lambda: quick(selector=3), "selector must be a torch.nn.Module"),
+        (lambda: quick(k=0).fit(from_last_column, X), "k must be at least 1"),
+        (lambda: quick(masker="letters").fit(from_last_column, X), "masker must be one of columns, words"),
+        (lambda: quick(masker=3).fit(from_last_column, X), "an object with the methods fit, encode, mask, pieces"),
+        (lambda: quick(masker=Words).fit(from_last_column, X), "an object with the methods"),
+        (lambda: quick(selector=3).fit(from_last_column, X), "selector must be a torch.nn.Module"),
         (
             lambda: quick(selector=nn.Linear(7, 5)).fit(from_last_column, X),
             r"selector must take items of",
         ),
         (lambda: quick(predictor=nn.Linear(7, 2)).fit(from_last_column, X), "predictor must take items"),
-        (lambda: quick(class_names=3), "class_names must be a sequence of names, but got 3"),
-        (lambda: quick(class_names="ab"), "class_names must be a sequence of names"),
+        (lambda: quick(class_names=3).fit(from_last_column, X), "class_names must be a sequence of names, but got 3"),
+        (lambda: quick(class_names="ab").fit(from_last_column, X), "class_names must be a sequence of names"),
         (lambda: quick(folder=3).fit(from_last_column, X), "folder must be a path, but got 3"),
-        (lambda: quick(epochs=0), "epochs must be at least 1"),
-        (lambda: quick(search_epochs=0), "epochs must be at least 1"),
-        (lambda: quick(batch_size="a"), "batch_size must be an int"),
-        (lambda: quick(device="gpu"), "device must be one of"),
-        (lambda: quick(random_state=2**32), r"at most 2\^32 - 1"),
+        (lambda: quick(epochs=0).fit(from_last_column, X), "epochs must be at least 1"),
+        (lambda: quick(search_epochs=0).fit(from_last_column, X), "epochs must be at least 1"),
+        (lambda: quick(batch_size="a").fit(from_last_column, X), "batch_size must be an int"),
+        (lambda: quick(device="gpu").fit(from_last_column, X), "device must be one of"),
+        (lambda: quick(random_state=2**32).fit(from_last_column, X), r"at most 2\^32 - 1"),
         (lambda: quick().fit(from_last_column, iter(X)), "rows that can be counted"),
         (lambda: quick().fit(from_last_column, X, eligible="abc"), "eligible must be a bool array"),
         (lambda: quick().fit(from_last_column, X, eligible=np.zeros(5, bool)), "no item to choose"),
-        (lambda: quick(sampler="lime"), "sampler must be one of subset, l2x"),
-        (lambda: quick(temperature=-1.0), "temperature must be positive"),
-        (lambda: quick(validation_share=1.0), "validation_share must lie below 1"),
-        (lambda: quick(resume=True), "resume needs the folder"),
+        (lambda: quick(sampler="lime").fit(from_last_column, X), "sampler must be one of subset, l2x"),
+        (lambda: quick(temperature=-1.0).fit(from_last_column, X), "temperature must be positive"),
+        (lambda: quick(validation_share=1.0).fit(from_last_column, X), "validation_share must lie below 1"),
+        (lambda: quick(resume=True).fit(from_last_column, X), "resume needs the folder"),
         (lambda: quick().fit(None, X), "predict_proba must be a function"),
-        (lambda: quick().fit(from_last_column, X[:1]), "at least two rows"),
+        (lambda: quick().fit(from_last_column, X[:1]), "at least 2 rows"),
         (lambda: quick().explain(X), "not fitted"),
         (lambda: quick().fit(from_last_column, X, eligible=[1, 0]), r"eligible must be a bool array of shape \(5,\)"),
         (lambda: quick().fit(from_last_column, X, forced=np.ones(4, bool)), "forced must be a bool array"),
@@ -440,14 +445,36 @@ def test_bad_input(call, message):
         call()
 
 
-def test_verbose_tells_the_losses(capsys):
+def test_verbose_prints_the_losses(capsys):
     quick(epochs=2, verbose=True).fit(from_last_column, X)
     told = capsys.readouterr().out
     assert told.startswith("temperature ")
     assert "epoch 2 of 2" in told
 
 
-def test_repr_tells_what_it_is():
-    explainer = quick(epochs=1)
-    assert repr(explainer).startswith("<SubsetExplainer: 1 items of Columns(")
-    assert "fitted at temperature 0.5" in repr(explainer.fit(from_last_column, X))
+def test_repr_shows_the_parameters_that_are_not_defaults():
+    assert repr(SubsetExplainer(1, masker="words", epochs=20)) == "SubsetExplainer(k=1, masker='words')"
+
+
+def test_a_clone_has_the_same_parameters_and_is_not_fitted():
+    explainer = quick(k=2, masker=Words(length=12), epochs=1, class_names=("no", "yes"), selector=nn.Linear(5, 5))
+    given = dict(explainer.get_params())
+    cloned = clone(explainer)
+    assert repr(cloned) == repr(explainer)
+    assert cloned.get_params().keys() == given.keys()
+    explainer.set_params(selector=None).fit(from_words, TEXTS)
+    with pytest.raises(KhotError, match="not fitted"):
+        clone(explainer).explain(TEXTS)
+    after = explainer.get_params()
+    assert all(after[name] is value for name, value in given.items() if name != "selector")  # stored as given
+    once = clone(explainer).set_params(random_state=0).fit(from_words, TEXTS).explain(TEXTS[:9])
+    np.testing.assert_array_equal(once.scores, explainer.explain(TEXTS[:9]).scores)
+
+
+def test_parameters_may_be_numbers_of_numpy(tmp_path):
+    plain = quick(k=2, epochs=1, random_state=3).fit(from_last_column, X)
+    options = {"for_class": np.bool_(False), "random_state": np.int64(3), "model_batch_size": np.int64(256)}
+    explainer = quick(k=np.int64(2), epochs=np.int64(1), **options).fit(from_last_column, X)
+    np.testing.assert_array_equal(explainer.explain(X[:9]).scores, plain.explain(X[:9]).scores)
+    explainer.save(tmp_path)
+    assert SubsetExplainer.load(tmp_path).k == 2
