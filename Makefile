@@ -19,6 +19,8 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	@mkdir -p build
+	$(BIN)/pyright --pythonpath $(BIN)/python --verifytypes khot --ignoreexternal > build/types.txt || (cat build/types.txt; exit 1)
 	$(BIN)/lint-imports
 
 docs: .venv/docs
