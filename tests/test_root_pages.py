@@ -1,6 +1,7 @@
 """The pages at the root: their links and paths lead somewhere, and the README stays short."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,18 @@ def test_links_and_paths_lead_somewhere(page: Path):
 
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180
+
+
+def test_architecture_lists_the_layers_in_their_order():
+    table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## Packages, in order")[1].split("##")[0]
+    listed = [
+        re.findall(r"`(\w+)(?:\.py)?`", line.split("|")[1]) for line in table.splitlines() if line.startswith("| `")
+    ]
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ][0]
+    layers = [layer.split(" | ") for layer in reversed(contract["layers"])]
+    place = {name: i for i, layer in enumerate(layers) for name in layer}
+    assert sorted(name for names in listed for name in names) == sorted(place)
+    order = [place[name] for names in listed for name in names]
+    assert order == sorted(order)
