@@ -161,7 +161,8 @@ def apply(
     ignore
         Names of columns that are not for the model, in addition to those of `khot explain fit`, separated by spaces.
     id
-        Name of a column with names of the rows, which is not for the model. By default rows are numbered from 0.
+        Name of a column with names of the rows, which the model gets only if `khot explain fit` used it. By default
+        rows are numbered from 0.
     header
         Whether the first line of a table has the names of the columns; by default this is detected.
     html

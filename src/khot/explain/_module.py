@@ -3,11 +3,12 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from khot._estimators.fitting import new_network
 from khot.errors import InvalidValueError
 from khot.explain.maskers import Items
 from khot.explain.samplers import choose_items
@@ -120,11 +121,13 @@ def new_module(explainer: Any, classes: int) -> Explainer:
     def selector() -> nn.Module:
         return explainer.masker_.selector() if explainer.selector is None else copy.deepcopy(explainer.selector)
 
-    with torch.random.fork_rng([]), _single_precision():
-        torch.manual_seed(int(explainer.random_state))
+    def build() -> Explainer:
         scores = SelectorByClass([selector() for _ in range(classes)]) if explainer.for_class else selector()
         own = explainer.predictor
-        return Explainer(scores, explainer.masker_.predictor(classes) if own is None else copy.deepcopy(own))
+        return Explainer(scores, explainer.masker_.predictor(classes) if own is None else own)
+
+    with _single_precision():
+        return cast("Explainer", new_network(int(explainer.random_state), build))
 
 
 @contextmanager

@@ -29,10 +29,10 @@ class SubsetExplainer(BaseEstimator):
     """Explain any model by the k items of a row (words, columns, patches) that tell most about its prediction.
 
     A selector scores the items of a row, k of them are drawn by relaxed subset sampling, and a predictor that sees only
-    these learns to predict what the model predicts from the whole row. Both maximise E[log q(output | chosen items)], a
-    lower bound of the mutual information of the output and the chosen items. The model is a black box: only its
-    outputs are used. Once fitted, an explanation is one forward pass: the k items with the highest scores, without
-    noise.
+    these learns to predict what the model predicts from the whole row. Both maximise E[log q(output | chosen items)],
+    which is a lower bound, up to a constant, of the mutual information of the output and the chosen items. The model is
+    a black box: only its outputs are used. Once fitted, an explanation is one forward pass: the k items with the
+    highest scores, without noise.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from khot import _checks
+from khot._renamed import renamed
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain.black_box import BlackBox, PredictProba
 from khot.explain.explanation import Explanation
@@ -116,7 +117,8 @@ def post_hoc_accuracy_of(
     return Share.of(full.argmax(1) == alone.argmax(1))
 
 
-def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed: int = 0) -> Share:
+@renamed(seed="random_state")
+def random_accuracy(explanation: Explanation, predict_proba: PredictProba, random_state: int = 0) -> Share:
     """Post-hoc accuracy of random items, as many for each row as were chosen, for comparison.
 
     Parameters
@@ -126,7 +128,7 @@ def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed:
         explainer was free to choose.
     predict_proba : callable
         The model, from rows to class probabilities (n, classes).
-    seed : int
+    random_state : int
         Seed of the random items.
 
     Returns
@@ -136,11 +138,12 @@ def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed:
     """
     forced = explanation.chosen & ~explanation.free
     wanted = explanation.chosen.sum(1) - forced.sum(1)
-    chosen = forced | random_items(explanation.free, wanted, seed)
+    chosen = forced | random_items(explanation.free, wanted, random_state)
     return post_hoc_accuracy_of(predict_proba, explanation.masker, explanation.rows, chosen, full=explanation.full)
 
 
-def random_items(present: NDArray[np.bool_], k: int | NDArray[np.integer], seed: int = 0) -> NDArray[np.bool_]:
+@renamed(seed="random_state")
+def random_items(present: NDArray[np.bool_], k: int | NDArray[np.integer], random_state: int = 0) -> NDArray[np.bool_]:
     """Flags (n, items) of k random items among those present in each row, or of all if a row has fewer.
 
     k may be an array (n,) with a number for each row.
@@ -148,7 +151,7 @@ def random_items(present: NDArray[np.bool_], k: int | NDArray[np.integer], seed:
     >>> random_items(np.array([[True, True, False], [True, True, True]]), k=2).sum(1)
     array([2, 2])
     """
-    noise = np.random.RandomState(_checks.whole_number("seed", seed, least=0) % 2**32)
+    noise = np.random.RandomState(_checks.whole_number("random_state", random_state, least=0) % 2**32)
     return largest_items(noise.rand(*np.shape(present)), present, k)
 
 
