@@ -14,6 +14,8 @@ from khot._tables.labels import check_labels, read_labels
 from khot._tables.layout import order_of_columns
 from khot.errors import DataFileError
 
+_HINT = "or encode them as numbers"
+
 
 class Table(NamedTuple):
     """Rows of numbers, with their labels and the names of columns and label where the file has them."""
@@ -29,7 +31,8 @@ def read_matrix(
     label: str | None = None,
     ignored: Collection[str] = (),
     columns: list[str] | None = None,
-    **options: Any,
+    hint: str = _HINT,
+    header: bool | None = None,
 ) -> Table:
     """Read rows of numbers, and their labels if there are any.
 
@@ -44,14 +47,20 @@ def read_matrix(
         Names of columns of a CSV or Parquet file to leave out. They must exist, unless `columns` are given.
     columns : list of str, optional
         Names of the columns of the training file: those of this file are put into the same order.
-    **options
-        `hint` and `header` of `read_named`, for a CSV file without labels.
+    hint, header
+        For a CSV file without labels, see `read_named`.
     """
     kind = path.suffix.lower()
     if kind in (".npy", ".npz"):
         return _array_file(path, kind, label, ignored if columns is None else ())
-    given = path, label, ignored, columns
-    table = _parquet(*given) if kind == ".parquet" else _csv(*given, **options)
+    if kind == ".parquet":
+        table = _parquet(path, label, ignored, columns)
+    elif label is not None:
+        rows, labels, layout = read_rows(path, label, ignored=ignored, required=columns is None)
+        table = Table(rows, labels, layout.columns if layout else None)
+    else:
+        rows, names = read_named(path, ignored, columns is None, columns or (), hint, header)
+        table = Table(rows, None, names)
     if not columns or not table.names:
         return table
     return Table(table.rows[:, order_of_columns(path, table.names, columns)], table.labels, columns)
@@ -70,7 +79,7 @@ def read_named(
     ignored: Collection[str] = (),
     required: bool = False,
     known: Collection[str] = (),
-    hint: str = "or encode them as numbers",
+    hint: str = _HINT,
     header: bool | None = None,
 ) -> tuple[np.ndarray, list[str] | None]:
     """Read rows of numbers of a CSV file without labels, and the names of their columns.
@@ -140,14 +149,6 @@ def _array_file(path: Path, kind: str, label: str | None, ignored: Collection[st
         )
     check_labels(path, table.labels, len(table.rows))
     return table
-
-
-def _csv(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None, **options: Any) -> Table:
-    if label is not None:
-        rows, labels, layout = read_rows(path, label, ignored=ignored, required=columns is None)
-        return Table(rows, labels, layout.columns if layout else None)
-    rows, names = read_named(path, ignored, required=columns is None, known=columns or (), **options)
-    return Table(rows, None, names)
 
 
 def _parquet(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None) -> Table:
