@@ -10,6 +10,8 @@ import khot
 
 sys.path += [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1])]
 
+_SIGN = re.compile(r"``.*?``|(?P<sign>\*(?=\w+_shape)|\|(?=\S))")  # outside of literals
+
 project = "khot"
 author = "The khot developers"
 project_copyright = "2026, " + author
@@ -92,9 +94,11 @@ def _skip_what_others_define(app, kind, name, member, skip, options):
     return None if module.startswith("khot") else True
 
 
-def _escape_stars(app, kind, name, member, options, lines):
-    """Show ``(*sample_shape, n)`` as it is: reStructuredText takes the star for the beginning of emphasis."""
-    lines[:] = [re.sub(r"\*(?=\w+_shape)", r"\*", line) for line in lines]
+def _escape(app, kind, name, member, options, lines):
+    """Show ``(*sample_shape, n)`` and ``|A|`` as they are: reStructuredText means something by these signs."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = _SIGN.sub(lambda found: f"\\{found[0]}" if found["sign"] else found[0], line)
 
 
 def _strip_code(app, doctree):
@@ -108,4 +112,4 @@ def setup(app):
     """Connect the functions above."""
     app.connect("doctree-read", _strip_code)
     app.connect("autodoc-skip-member", _skip_what_others_define)
-    app.connect("autodoc-process-docstring", _escape_stars)
+    app.connect("autodoc-process-docstring", _escape)

@@ -2,7 +2,7 @@
 Explain the rows of a scikit-learn model
 ========================================
 
-Which two of thirty columns tell most about what a logistic regression predicts for a row?
+Which two of thirty columns are most informative about what a logistic regression predicts for a row?
 :class:`~khot.explain.SubsetExplainer` only calls ``predict_proba``.
 """
 

@@ -2,7 +2,7 @@
 Classify digits, and show the neighbours that voted
 ===================================================
 
-:class:`~khot.neighbors.SubsetKNNClassifier` trains a small convolutional network such that the nearest training rows of
+:class:`~khot.neighbors.SubsetKNNClassifier` trains a small convolutional network so that the nearest training rows of
 a digit are of its class. Each prediction comes with the rows that it rests on.
 """
 

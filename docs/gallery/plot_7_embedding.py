@@ -14,7 +14,7 @@ from khot.embed import TUNED, SubsetSNE, quality
 digits = khot.datasets.load("digits")
 rows, others = (part.inputs.reshape(-1, 64) for part in (digits.train, digits.test))
 
-model = SubsetSNE(**TUNED, batch_size=150, max_epochs=40, random_state=0).fit(rows)
+model = SubsetSNE(**TUNED, batch_size=150, epochs=40, random_state=0).fit(rows)
 seen, new = model.transform(rows), model.transform(others)
 
 print(f"trustworthiness of the new rows: {quality.trustworthiness(others, new):.3f}")
