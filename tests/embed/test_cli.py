@@ -184,7 +184,7 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.csv", "1,2\n3\n", "", "2 columns in its first line and 1 in line 2"),
         ("x.csv", "1,2\nnan,4\n5,6\n", "", "got 'nan' in row 2, column 1: fill in missing"),
         ("x.csv", "1,2\n3,4\n5,6\n", "", "perplexity must lie between 1 and 2"),
-        ("x.csv", "1,2\n3,4\n5,6\n", "--method tsne --mutual", "--mutual is for the method subset alone"),
+        ("x.csv", "1,2\n3,4\n5,6\n", "--method tsne --mutual", "--mutual is only for the method subset"),
         ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "has no column 'c', but columns a, b"),
         ("x.csv", "a;b\n1;2\n3;4\n", "--labels b", "one column, a;b: separate the columns by commas"),
         ("x.csv", "1,2\n3,4\n5,6\n", "--batch-size 0", "batch_size must be at least 1, but got 0"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     RelaxationName = Literal[*RELAXATIONS]
 
-knn: App = App(name="knn", help="Classify rows by their k nearest neighbours in learnt features.")
+knn: App = App(name="knn", help="Classify rows by their k nearest neighbours in learned features.")
 
 
 @knn.command
@@ -52,43 +52,43 @@ def fit(
     out
         Folder for the classifier.
     k
-        Neighbours that vote.
+        Number of neighbours that vote.
     label
         Name of the label column of a CSV file, if it is not the last.
     header
-        Whether the first line of a CSV file has names; by default if it has no number, or a word above numbers.
+        Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
     ignore
-        Names of columns of a CSV file that are left out, such as ids.
+        Names of columns of a CSV file to leave out, such as ids.
     encoder
-        By default mlp for tables and convnet for images.
+        Encoder; by default mlp for tables and convnet for images.
     relaxation
-        How neighbours are sampled in training; neuralsort is the method of Grover et al.
+        Relaxation by which neighbours are sampled in training; neuralsort is the method of Grover et al.
     temperature
         Temperature of the relaxation.
     candidates
-        Candidates in a training step.
+        Number of candidates in a training step.
     epochs
-        Passes over the data.
+        Number of passes over the data.
     batch_size
-        Rows of a training step.
+        Number of rows in a training step.
     learning_rate
-        Rate of Adam.
+        Learning rate of Adam.
     validation_share
-        Share of the rows that tells the best epoch.
+        Share of the rows that is held out to find the best epoch.
     augment
-        Move images at random, mirror them, or both.
+        Move images at random, mirror half of them, or both.
     device
         Kind of device.
     devices
         Number of processes to train with.
     precision
-        That of the encoder in training.
+        Precision of the encoder in training.
     seed
-        Seed of all that is random.
+        Seed of all random numbers.
     folder
         Folder to keep the training in, so that it can be resumed.
     resume
-        Go on with the training in the folder of --folder.
+        Continue the training in --folder.
     """
     from khot._estimators.storage import CLASSIFIER, LAYOUT, check_folder
     from khot._tables import read_rows, write_layout
@@ -125,7 +125,7 @@ def fit(
 
 
 def _summary(rows: Any, labels: Any, layout: Any) -> str:
-    """What was read, for the user to see whether it is what was meant."""
+    """Description of the data, so that the user can check it."""
     import numpy as np
 
     size = " × ".join(map(str, rows.shape[1:]))
@@ -152,27 +152,27 @@ def predict(
     header: bool | None = None,
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
 ) -> None:
-    """Predict labels, and tell the neighbours that they rest on.
+    """Predict labels, and list the neighbours on which they are based.
 
     The columns of a CSV file may come in another order than in training if both files have names. If the file has
-    labels, the accuracy is told at the end, apart from the output.
+    labels, the accuracy is printed to stderr at the end.
 
     Parameters
     ----------
     model
         Folder of a classifier that `khot knn fit` wrote.
     rows
-        An NPZ file with an array X, or a CSV file; labels may be there.
+        An NPZ file with an array X, or a CSV file, with or without labels.
     out
-        CSV file for the predictions, which else are printed.
+        CSV file for the predictions; by default they are printed.
     evidence
-        CSV file for the neighbours: row, rank, index of the training row (from 0), distance, label.
+        CSV file for the neighbours: row, rank, index of the training row (from 0), distance and label.
     probabilities
         CSV file for the share of the votes that each class gets.
     label
-        Name of the label column of a CSV file, if it is another one than in training.
+        Name of the label column of a CSV file, if it is not the one of the training.
     header
-        Whether the first line of a CSV file has names; by default if it has no number, or a word above numbers.
+        Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
     device
         Kind of device.
     """
@@ -199,17 +199,17 @@ def predict(
 
 
 def _accuracy(predictions: Any, labels: Any, classes: Any) -> str:
-    """The share of right predictions; labels are compared as they are written, as those of a file may be all texts."""
+    """Share of right predictions. Labels are compared as texts, since those of a file may all be texts."""
     import numpy as np
 
     wanted, got, known = ([_written(label) for label in part] for part in (labels, predictions, classes))
     unknown = sorted({*wanted} - {*known})
-    told = f"accuracy {np.mean([x == y for x, y in zip(got, wanted, strict=True)]):.4f}"
-    return told + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")
+    text = f"accuracy {np.mean([x == y for x, y in zip(got, wanted, strict=True)]):.4f}"
+    return text + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")
 
 
 def _written(label: Any) -> str:
-    """A label as text, whole numbers without a point."""
+    """Label as text; whole numbers have no decimal point."""
     text = str(label)
     try:
         number = float(text)

@@ -29,7 +29,7 @@ def synthetic(
     k
         Size of the subset.
     samples
-        Samples a temperature.
+        Number of samples for each temperature.
     temperatures
         Temperatures of the relaxation, with spaces between them.
     seed
@@ -55,7 +55,7 @@ def timing(
     seed: WholeNumber = 0,
     out: Path = Path("results"),
 ) -> None:
-    """Time a convnet that selects the nearest of some candidates, by NeuralSort and by the successive softmax.
+    """Time a convnet that selects the nearest candidates, by NeuralSort and by the successive softmax.
 
     Takes a few minutes.
 
@@ -64,9 +64,9 @@ def timing(
     candidates
         Numbers of candidates, with spaces between them.
     k
-        How many of them to select.
+        Number of candidates to select.
     trials
-        Trials an operator; fewer where one takes over a second.
+        Number of trials for each operator; fewer where one takes over a second.
     seed
         Seed of the images and the weights.
     out
@@ -91,23 +91,23 @@ def knn(
     folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
-    """Train and test neighbour classifiers, and show their accuracy beside the paper's.
+    """Train and test neighbour classifiers, and compare their accuracy with the paper's.
 
-    A training that was stopped goes on where it was if the command is given again.
+    A training that was stopped continues if the command is run again.
 
     Parameters
     ----------
     dataset
-        By default digits, or with --profile full all three of the paper.
+        Dataset; by default digits, or with --profile full all three of the paper.
     method
-        subset for khot's own, neuralsort, or cnn for the same network with a linear head; by default all three.
+        subset for khot's own method, neuralsort, or cnn for the same network with a linear head; by default all three.
     profile
-        quick for the digits in under a minute a method, full for the paper's datasets in 15 to 45 minutes a method on
-        two cores, long for two and a half hours of CIFAR-10.
+        quick for the digits in less than a minute per method, full for the paper's datasets in 15 to 45 minutes per
+        method on two cores, long for CIFAR-10 in two and a half hours.
     seed
         Seed of the weights, the held-out images and the noise.
     folder
-        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
+        Folder to keep the trainings in; by default in the user's cache. The quick profile keeps nothing by default.
     out
         Folder for knn-DATASET-METHOD.json and the pictures.
     """
@@ -135,26 +135,26 @@ def embed(
     folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
-    """Train and measure neighbour embeddings, and show their quality beside the paper's.
+    """Train and measure neighbour embeddings, and compare their quality with the paper's.
 
-    A training that was stopped goes on where it was if the command is given again with the same --folder.
+    A training that was stopped continues if the command is run again with the same --folder.
 
     Parameters
     ----------
     dataset
-        By default digits, or with --profile full both of the paper.
+        Dataset; by default digits, or with --profile full both of the paper.
     dims
-        Dimensions of the embedding, with spaces between them; by default 2, or with --profile full 2, 10 and 30.
+        Numbers of dimensions, with spaces between them; by default 2, or with --profile full 2, 10 and 30.
     method
         tsne for parametric t-SNE; subset and subset-pretrain with the paper's settings, subset-reversed with the noise
-        of 2019, in two dimensions alone, subset-ours with our own; by default all.
+        of the code of 2019 (in two dimensions only), subset-ours with our own settings; by default all.
     profile
-        quick for the digits in under a minute, full for the paper's datasets, ablation to see what each of our settings
-        brings, in short trainings on MNIST.
+        quick for the digits in less than a minute, full for the paper's datasets, ablation for the effect of each of
+        our settings in short trainings on MNIST.
     seed
         Seed of the weights, the splits and the noise.
     folder
-        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
+        Folder to keep the trainings in; by default in the user's cache. The quick profile keeps nothing by default.
     out
         Folder for embed-DATASET-METHOD-dDIM.json and the maps, or for embed-ablation.json.
     """
@@ -187,25 +187,26 @@ def explain(
     folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
-    """Explain models by k features or words, and show how faithful that is beside the paper's numbers.
+    """Explain models by k features or words, and compare the faithfulness of explanations with the paper's.
 
-    A training that was stopped goes on where it was if the command is given again.
+    A training that was stopped continues if the command is run again.
 
     Parameters
     ----------
     task
-        known-answers for synthetic problems of which the features that decide are known; imdb-word and imdb-sent for
-        film reviews, by 10 words and by one sentence. By default known-answers, or with --profile full all three.
+        known-answers for synthetic problems whose decisive features are known; imdb-word and imdb-sent for film
+        reviews, by 10 words and by one sentence. By default known-answers, or with --profile full all three.
     method
-        subset for khot's own, l2x for the independent samples of L2X; for film reviews also subset-reversed, with the
-        noise of 2019, and subset-for-class, for items that speak for the model's class. By default the first two.
+        subset for khot's own method, l2x for the independent samples of L2X; for film reviews also subset-reversed,
+        with the noise of the code of 2019, and subset-for-class, for items in favour of the model's class. By default
+        the first two.
     profile
-        quick for the synthetic problems in about a minute, and for 4,000 film reviews, which is too few for the paper's
-        numbers; full for all of it in some hours on two cores.
+        quick for the synthetic problems in about a minute, and for 4,000 film reviews, too few to reach the paper's
+        numbers; full for everything, in some hours on two cores.
     seeds
         Seeds for the film reviews, with spaces between them; the temperature is chosen with the first.
     folder
-        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
+        Folder to keep the trainings in; by default in the user's cache. The quick profile keeps nothing by default.
     out
         Folder for explain-TASK-METHOD.json and the pages, and for known-answers.json.
     """

@@ -1,4 +1,4 @@
-"""Neighbour embeddings: an encoder into a few dimensions that keeps the neighbours of every row."""
+"""Neighbour embeddings: an encoder into a few dimensions that preserves the neighbours of every row."""
 
 from khot.embed import quality
 from khot.embed.loading import load

@@ -19,7 +19,7 @@ from khot.errors import InvalidValueError
 from khot.training import Adam, OneCycle, Run, Settings, fit
 from khot.training.folders import check_about
 
-_PEAK = 1e-2  # of a cycle of the learning rate
+_PEAK = 1e-2  # highest learning rate of a cycle
 
 
 def check_parameters(model: Any, rows: int) -> int:
@@ -43,13 +43,13 @@ def check_parameters(model: Any, rows: int) -> int:
 def _check_components(count: Any, most: int) -> None:
     if _checks.whole_number("input_components", count, least=1) > most:
         raise InvalidValueError(
-            f"input_components must be at most {most}, as there are no more rows or columns, but got {count}: "
-            "choose fewer, or None for the rows themselves"
+            f"input_components must be at most {most}, the number of rows or columns, but got {count}: "
+            "choose fewer, or None for all columns"
         )
 
 
 def check_perplexity(perplexity: Any, batch: int) -> None:
-    """Refuse more neighbours than a batch has."""
+    """Refuse a perplexity larger than the number of neighbours in a batch."""
     if not 1 <= _checks.positive("perplexity", perplexity) <= batch - 1:
         raise InvalidValueError(
             f"perplexity must lie between 1 and {batch - 1}, one less than the rows of a batch, "

@@ -1,4 +1,4 @@
-"""The networks of parametric t-SNE, and what counts as a layer of a network."""
+"""Networks of parametric t-SNE, and the division of networks into layers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ HIDDEN = {"small": (150, 150, 500), "large": (500, 500, 2000)}
 
 
 class SigmoidNet(nn.Sequential):
-    """Sigmoid layers and a linear one; Glorot-uniform weights, no biases at first.
+    """Network of sigmoid layers and a linear one, with Glorot-uniform weights and zero biases at first.
 
     >>> SigmoidNet(784, (500, 500, 2000), 2)(torch.zeros(5, 784)).shape
     torch.Size([5, 2])
@@ -35,46 +35,46 @@ def _glorot(before: int, after: int) -> nn.Linear:
 
 
 def build(encoder: Any, inputs: int, outputs: int) -> nn.Module:
-    """The encoder of a name, without looking at an encoder of yours."""
+    """Build the encoder of a name. A module is returned as it is."""
     if isinstance(encoder, nn.Module):
         return encoder
     return SigmoidNet(inputs, HIDDEN[encoder_name(encoder, HIDDEN)], outputs)
 
 
 def check_output(module: nn.Module, inputs: int, outputs: int) -> None:
-    """Refuse a module that does not make (b, outputs) of (b, inputs)."""
-    made: object = output(module, inputs)
-    shape = tuple(made.shape) if isinstance(made, Tensor) else f"a {type(made).__name__}"
+    """Refuse a module that does not map (b, inputs) to (b, outputs)."""
+    found: object = output(module, inputs)
+    shape = tuple(found.shape) if isinstance(found, Tensor) else f"a {type(found).__name__}"
     if shape != (2, outputs):
         raise InvalidValueError(
-            f"the encoder must make (rows, n_components) = (2, {outputs}) of two rows, but made {shape}: "
+            f"the encoder must return shape (rows, n_components) = (2, {outputs}) for two rows, but got {shape}: "
             "change its last layer, or n_components"
         )
 
 
 def output(module: nn.Module, inputs: int) -> Tensor:
-    """What a module makes of two rows of zeros."""
+    """Output of a module for two rows of zeros."""
     parameter = next(module.parameters(), None)
     training = module.training
     module.eval()
     with torch.no_grad():
         try:
-            made = module(torch.zeros(2, inputs, device=None if parameter is None else parameter.device))
+            found = module(torch.zeros(2, inputs, device=None if parameter is None else parameter.device))
         except Exception as error:
             raise InvalidValueError(
                 f"the encoder must take rows of {inputs} features, but failed with ({type(error).__name__}: {error}): "
                 "change its first layer"
             ) from error
     module.train(training)
-    return made
+    return found
 
 
 def split_layers(module: nn.Module) -> list[nn.Sequential]:
-    """The layers of a sequence: each begins with a module that has parameters and goes up to the next such."""
+    """Layers of a sequence: each starts with a module that has parameters, and ends before the next one."""
     if not isinstance(module, nn.Sequential):
         raise InvalidTypeError(
             f"pretrain needs the layers of an nn.Sequential, but encoder is a {type(module).__name__}: "
-            "make it one, or pass pretrain=False"
+            "make it an nn.Sequential, or pass pretrain=False"
         )
     layers: list[list[nn.Module]] = []
     for part in module:

@@ -1,9 +1,9 @@
-"""The paper's accuracy table of stochastic k nearest neighbours, with NeuralSort and a plain network beside it.
+"""The paper's accuracy table of stochastic k nearest neighbours, compared with NeuralSort and a plain network.
 
 The encoders are smaller than the paper's and trained for minutes on a CPU, not for 200 epochs on a GPU: first on small
-images, then on those of full size, with one cycle of the learning rate. The images of a batch are queries and
-candidates at once. A method's temperature (for the plain network, which has none, the learning rate) is chosen on
-held-out images after a short training with each.
+images, then on images of full size, with one cycle of the learning rate. The images of a batch are both queries and
+candidates. The temperature of a method (or the learning rate of the plain network) is chosen on held-out images after a
+short training with each.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +37,7 @@ PAPER_SETTING = "a small convnet for MNIST, ResNet-18 for the others, 200 epochs
 
 @dataclass(frozen=True)
 class Stage:
-    """Epochs on images of a size."""
+    """Number of epochs on images of one size."""
 
     epochs: int
     pixels: int
@@ -45,7 +45,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the encoder for a dataset is trained, whatever the method."""
+    """Settings of a training that all methods share."""
 
     width: int
     stages: tuple[Stage, ...]
@@ -53,7 +53,7 @@ class Plan:
     held_out: int = 5000
     references: int = 10_000  # training images that vote for the held-out ones after an epoch
     batch_size: int = 200
-    samples: int = 4  # relaxed samples a query
+    samples: int = 4  # relaxed samples of each query
     learning_rate: float = 0.1
     weight_decay: float = 5e-4
     search_epochs: int = 1  # for each temperature, on `search_rows` images of the first size
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def mirrored(self) -> bool:
-        """Whether the test looks at mirror images, too: if the training does."""
+        """Whether the test uses mirror images as well, because the training does."""
         return self.augment in ("flip", "both")
 
 
@@ -78,7 +78,7 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Result:
-    """What `khot reproduce knn` writes; accuracies are in percent."""
+    """Result of `khot reproduce knn`; accuracies are in percent."""
 
     dataset: str
     method: str
@@ -89,16 +89,16 @@ class Result:
     search: dict[str, float]  # held-out accuracy for each temperature, or learning rate
     settings: dict[str, Any]
     seed: int
-    minutes: float  # of the trainings, those of the search included
+    minutes: float  # of all trainings, including the search
     processor_minutes: float | None
     history: list[dict[str, Any]]
     machine: dict[str, Any]
 
 
 def run(dataset: str, method: str, profile: str, folder: Path, random_state: int = 0) -> tuple[Result, Votes | None]:
-    """Train and test one row of the table; also who voted, if some did.
+    """Train and test one row of the table. Returns the votes of neighbours as well, if the method has any.
 
-    If `folder` holds a part of that training, it goes on from there.
+    A training that was stopped continues in `folder`.
     """
     _checks.choice("method", method, METHODS)
     plan = plans.find(PLANS, profile, dataset)
@@ -149,7 +149,7 @@ def write(result: Result, voted: Votes | None, folder: Path) -> list[Path]:
 
 
 def _draw_votes(path: Path, result: Result, voted: Votes) -> None:
-    """A right prediction of each class as far as there is room, then some wrong ones."""
+    """Draw the neighbours of a correct prediction of some classes, then of some wrong predictions."""
     test, train, names = voted.data.test, voted.data.train, np.array(voted.data.classes)
     right = voted.predictions == test.labels
     firsts = [np.flatnonzero(right & (test.labels == label))[:1] for label in range(len(names))]
@@ -166,7 +166,7 @@ def _draw_votes(path: Path, result: Result, voted: Votes) -> None:
 
 
 def results(folder: Path, dataset: str | None = None) -> list[Result]:
-    """The results in a folder, of one dataset or of all."""
+    """Results in a folder, of one dataset or of all."""
     order = [name for _, name in PLANS]
 
     def place(row: Result) -> tuple[int, ...]:
@@ -176,7 +176,7 @@ def results(folder: Path, dataset: str | None = None) -> list[Result]:
 
 
 def table(rows: list[Result]) -> str:
-    """The results as text, beside the paper's."""
+    """Results as text, compared with the paper's."""
     lines = [f"{'dataset':<15}{'method':<18}{'test accuracy':>14}{'paper':>8}{'difference':>12}{'minutes':>9}"]
     for row in rows:
         paper, difference = "", ""
@@ -203,14 +203,14 @@ class _Experiment:
     folder: Path
 
     def search(self, value: float) -> Run:
-        """A short training with a temperature or learning rate."""
+        """Short training with a temperature or learning rate."""
         stage = replace(self.plan.stages[0], epochs=self.plan.search_epochs)
         some = self.train_rows.take(np.arange(self.plan.search_rows))
         rate = self._cycle(value, stage.epochs * (len(some) // self.plan.batch_size))
         return self._fit(self._module(), some, stage, rate, value, self.folder / f"search-{value:g}")
 
     def train(self, value: float) -> tuple[nn.Module, list[Run]]:
-        """The whole training; the module with the best weights of the last stage, and the run of each stage."""
+        """Whole training. Returns the module with the best weights of the last stage, and the run of each stage."""
         module, runs, done, steps = self._module(), [], 0, len(self.train_rows) // self.plan.batch_size
         cycle = self._cycle(value, steps * sum(stage.epochs for stage in self.plan.stages))
         for stage in self.plan.stages:
@@ -255,7 +255,7 @@ class _Experiment:
 
 @dataclass(frozen=True)
 class _Rest:
-    """A schedule from a step on."""
+    """Schedule that starts at a later step."""
 
     rate: OneCycle
     before: int

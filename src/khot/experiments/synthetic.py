@@ -1,7 +1,7 @@
 """The paper's first figure: are relaxed samples distributed as p(S|w)?
 
 The paper takes the top k of each relaxed vector as the chosen subset. khot's hard samples take the top k of the keys,
-which is exact at every temperature; below temperature 1 the two can differ. Both are reported.
+which is exact at every temperature. Below temperature 1 the two can differ; both are reported.
 """
 
 import platform
@@ -29,7 +29,7 @@ MOST_SUBSETS = 120  # that a table and a histogram can show
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often each subset was chosen, and how far that is from p(S|w)."""
+    """Frequencies of the subsets, and their distance from p(S|w)."""
 
     empirical: list[float]
     interval: list[float]  # half the width of the 95% interval
@@ -38,7 +38,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Result:
-    """What `khot reproduce synthetic` writes; subsets are lists of positions, counted from 1."""
+    """Result of `khot reproduce synthetic`; subsets are lists of positions, counted from 1."""
 
     weights: list[float]
     k: int
@@ -47,7 +47,7 @@ class Result:
     seed: int
     subsets: list[list[int]]
     true: list[float]
-    relaxed: list[Histogram]  # top k of the relaxed vector, one a temperature
+    relaxed: list[Histogram]  # top k of the relaxed vector, one for each temperature
     hard: list[Histogram]  # top k of the same keys
     paper_distance: float | None  # the paper's bound, where the problem is the paper's
     seconds: float
@@ -113,13 +113,13 @@ def write(result: Result, folder: Path) -> tuple[Path, Path]:
             (f"t = {t:g} (TV {h.distance:.4f})", h.empirical, h.interval)
             for t, h in zip(result.temperatures, result.relaxed, strict=True)
         ],
-        title=f"Chosen subsets, {result.samples:,} relaxed samples a temperature, w = {result.weights}, k = {result.k}",
+        title=f"Subsets of {result.samples:,} relaxed samples per temperature, w = {result.weights}, k = {result.k}",
     )
     return data, picture
 
 
 def table(result: Result) -> str:
-    """The result as text: a row a subset, then the distances."""
+    """Result as text: one row for each subset, then the distances."""
     columns = [f"t = {t:g}" for t in result.temperatures]
     lines = [f"{'subset':>10}  {'true':>7}" + "".join(f"  {column:>17}" for column in columns)]
     for i, subset in enumerate(result.subsets):

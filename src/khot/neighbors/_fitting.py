@@ -23,7 +23,8 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
     _checks.relaxation(model.relaxation)
     if _checks.whole_number("n_candidates", model.n_candidates, least=1) < model.n_neighbors:
         raise InvalidValueError(
-            f"n_candidates must be at least n_neighbors, {model.n_neighbors}, but got {model.n_candidates}: pass more"
+            f"n_candidates must be at least n_neighbors, {model.n_neighbors}, but got {model.n_candidates}: "
+            "pass a larger number"
         )
     for name in ("batch_size", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
@@ -36,7 +37,7 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
 
 
 def check_neighbors(k: Any, references: int) -> int:
-    """Refuse more neighbours than there are references."""
+    """Refuse more neighbours than references."""
     if _checks.whole_number("n_neighbors", k, least=1) > references:
         raise InvalidValueError(
             f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "

@@ -9,7 +9,7 @@ from khot._estimators.inputs import validated
 from khot.errors import InvalidTypeError, InvalidValueError
 
 _LABELS = (bool, int, float, str, np.bool_, np.integer, np.floating)
-_DTYPES = [np.float64, np.float32, np.uint8]  # all others become the first
+_DTYPES = [np.float64, np.float32, np.uint8]  # others are converted to the first
 
 
 def training_rows(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
@@ -19,12 +19,12 @@ def training_rows(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarra
 
 
 def rows(estimator: Any, X: Any) -> np.ndarray:  # noqa: N803
-    """Rows of the shape that the estimator was fitted to."""
+    """Rows of the same shape as in `fit`."""
     return _like_fitted(estimator, _validated(estimator, X, reset=False))
 
 
 def more_rows(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
-    """Rows with labels, of the shape that the estimator was fitted to."""
+    """Rows of the same shape as in `fit`, with labels of the same kind."""
     X, y = _validated(estimator, X, y, reset=False)  # noqa: N806
     if _kind(y) != _kind(estimator.classes_):
         raise InvalidTypeError(
@@ -73,7 +73,7 @@ def _check_labels(y: Any) -> None:
 
 
 def _images(X: np.ndarray) -> np.ndarray:  # noqa: N803
-    """Images get a channel axis, tables stay."""
+    """Add a channel axis to images without one."""
     if X.ndim > 4 or 0 in X.shape:
         raise InvalidValueError(
             f"X must be a table (n, d) or images (n, height, width[, channels]), but got shape {X.shape}: reshape it"
@@ -86,6 +86,6 @@ def _like_fitted(estimator: Any, X: np.ndarray) -> np.ndarray:  # noqa: N803
     if X.shape[1:] != estimator.shape_:
         raise InvalidValueError(
             f"X must have rows of the shape seen in fit, {estimator.shape_}, but got {X.shape[1:]}: "
-            "prepare it as the training rows were"
+            "prepare it in the same way as the training rows"
         )
     return X

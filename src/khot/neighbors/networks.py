@@ -1,4 +1,4 @@
-"""Encoders: tables or images in, features out. `features` is how many."""
+"""Encoders of tables and images. The attribute `features` is the number of outputs."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ NAMES = ("mlp", "convnet", "resnet")
 
 
 class MLP(nn.Sequential):
-    """Two hidden layers, for tables.
+    """Network with two hidden layers, for tables.
 
     >>> MLP(30)(torch.zeros(5, 30)).shape
     torch.Size([5, 64])
@@ -27,10 +27,10 @@ class MLP(nn.Sequential):
 
 
 class ConvNet(nn.Sequential):
-    """The paper's encoder for MNIST: 20 and 50 filters of 5 × 5 with pooling, 500 features.
+    """Encoder of the paper for MNIST: 20 and 50 filters of 5 × 5 with pooling, 500 features.
 
-    Images of 16 × 16 pixels or fewer, which two poolings would leave with next to nothing, keep their size through the
-    convolutions and are pooled once.
+    Images of at most 16 × 16 pixels would be too small after two poolings: their convolutions are padded, and they are
+    pooled once.
 
     >>> ConvNet(1, 28, 28)(torch.zeros(5, 1, 28, 28)).shape, ConvNet(1, 8, 8)(torch.zeros(5, 1, 8, 8)).shape
     (torch.Size([5, 500]), torch.Size([5, 500]))
@@ -48,7 +48,7 @@ class ConvNet(nn.Sequential):
 
 
 class ResNet(nn.Sequential):
-    """A small residual network with batch normalisation, for images from 8 × 8 pixels up; 4 `width` features.
+    """Small residual network with batch normalisation, for images of at least 8 × 8 pixels; 4 `width` features.
 
     The features lie on a sphere of radius 3, so that a temperature of 1 suits their squared distances.
 
@@ -67,7 +67,7 @@ class ResNet(nn.Sequential):
 
 
 class _Stage(nn.Module):
-    """Half the height and width by a pooled convolution, then a residual one."""
+    """Convolution with pooling to half the height and width, then a residual convolution."""
 
     def __init__(self, before: int, after: int) -> None:
         super().__init__()
@@ -97,18 +97,19 @@ def _normalized(width: int) -> list[nn.Module]:
 
 
 def with_head(encoder: nn.Module, classes: int) -> nn.Module:
-    """Put a linear layer on an encoder of khot, for the baseline: the same network trained by cross-entropy.
+    """Add a linear layer to an encoder of khot, for the baseline that is trained by cross-entropy.
 
     Parameters
     ----------
     encoder : MLP, ConvNet or ResNet
-        Becomes part of the result.
+        Encoder, which becomes part of the result.
     classes : int
-        Outputs, one logit for each class.
+        Number of classes, each with one logit.
 
     Returns
     -------
     nn.Module
+        Rows to logits (b, classes).
 
     Examples
     --------
@@ -119,13 +120,13 @@ def with_head(encoder: nn.Module, classes: int) -> nn.Module:
     if not isinstance(encoder, MLP | ConvNet | ResNet):
         raise InvalidTypeError(
             f"encoder must be an MLP, ConvNet or ResNet of khot, but got {type(encoder).__name__}: "
-            "put nn.Linear(features, classes) on another one yourself"
+            "add nn.Linear(features, classes) to your own encoder"
         )
     return nn.Sequential(encoder, nn.Linear(encoder.features, _checks.whole_number("classes", classes, least=2)))
 
 
 def build(encoder: Any, shape: tuple[int, ...]) -> nn.Module:
-    """The encoder of a name for inputs (d,) or (height, width, channels), without looking at an encoder of yours."""
+    """Build the encoder of a name for rows (d,) or (height, width, channels). A module is returned as it is."""
     if isinstance(encoder, nn.Module):
         return encoder
     name = encoder_name(encoder, NAMES)

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: a folder with tensors (safetensors) and numbers (JSON), there completely or not at all."""
+"""Checkpoints on disk: folders with tensors (safetensors) and numbers (JSON), written completely or not at all."""
 
 import json
 import shutil
@@ -15,19 +15,19 @@ _TENSORS, _NUMBERS = "tensors.safetensors", "numbers.json"
 
 
 def name_of(step: int) -> str:
-    """The name of the checkpoint of `step`; names sort as steps do."""
+    """Name of the checkpoint of `step`. Names sort like steps."""
     return f"step-{step:09d}"
 
 
 def write(folder: Path, step: int, tensors: dict[str, Tensor], numbers: dict[str, Any], keep: Path | None) -> Path:
-    """Write the checkpoint of `step` and return its path; of the others, only `keep` stays."""
+    """Write the checkpoint of `step`, remove all others except `keep`, and return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     draft, path = folder / "draft", folder / name_of(step)
-    shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed while it wrote
+    shutil.rmtree(draft, ignore_errors=True)  # from a process that was killed while it wrote
     draft.mkdir()
     write_tensors(draft / _TENSORS, tensors)
     write_json(draft / _NUMBERS, {**numbers, "digest": digest(draft / _TENSORS)})
-    shutil.rmtree(path, ignore_errors=True)  # a damaged one of the same step
+    shutil.rmtree(path, ignore_errors=True)  # a damaged checkpoint of the same step
     draft.replace(path)
     for other in folder.glob("step-*"):
         if other not in (path, keep):
@@ -36,7 +36,7 @@ def write(folder: Path, step: int, tensors: dict[str, Tensor], numbers: dict[str
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and numbers of a checkpoint; ValueError or OSError if it is damaged."""
+    """Tensors and numbers of a checkpoint. Raises ValueError or OSError if it is damaged."""
     numbers = json.loads((path / _NUMBERS).read_text(encoding="utf-8"))
     if numbers["digest"] != digest(path / _TENSORS):
         raise ValueError(f"{_TENSORS} is not the file that was written")
@@ -44,7 +44,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest checkpoint that is not damaged, None if there never was one."""
+    """Newest checkpoint that is not damaged, or None if there was never one."""
     damage = []
     for path in sorted(folder.glob("step-*"), reverse=True):
         try:
@@ -53,7 +53,7 @@ def newest(folder: Path) -> Path | None:
             damage.append(f"{path.name} ({error})")
         else:
             if damage:
-                warnings.warn(f"going on from {path}, as later checkpoints are damaged: {damage}", stacklevel=3)
+                warnings.warn(f"continuing from {path}, because later checkpoints are damaged: {damage}", stacklevel=3)
             return path
     if damage:
         raise RunFolderError(

@@ -28,9 +28,9 @@ ERROR = "error.json"
 
 
 def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
-    """Run the loop in one of the processes; what stops all of them is returned, for the parent to raise.
+    """Run the loop in one of the processes. An exception that stops all of them is returned, for the parent to raise.
 
-    What stops one alone is left in a file, as the parent is told the text of its traceback only.
+    An error of a single process goes into a file, because the parent receives only the text of its traceback.
     """
     if fabric.world_size > 1:
         atexit.register(leave_group)  # after errors have been reported to the parent
@@ -117,14 +117,14 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
 def _restored(
     checkpoint: Path, modules: dict[str, nn.Module], optimizer: Any, precision: Any
 ) -> tuple[Weights, Progress]:
-    """The state of a checkpoint, whose numbers may be others than were written."""
+    """State of a checkpoint, which may have been edited."""
     try:
         best, progress = unpack(*_checkpoints.read(checkpoint), modules, optimizer, precision)
         if progress.step < 0 or (progress.best is None) != (not best):
             raise ValueError("its numbers do not fit together")
     except (LookupError, TypeError, ValueError) as error:
         raise RunFolderError(
-            f"{checkpoint} is damaged ({type(error).__name__}: {error}): delete it to go on from the one before"
+            f"{checkpoint} is damaged ({type(error).__name__}: {error}): delete it to continue from the one before"
         ) from error
     return best, progress
 
@@ -142,7 +142,7 @@ def _scalar(loss: Any) -> Tensor:
 
 
 def _bar(steps: int, done: int, shown: bool) -> Any:
-    """A bar on a terminal, nothing elsewhere."""
+    """Progress bar on a terminal, and nothing elsewhere."""
     from tqdm import tqdm
 
     return tqdm(total=steps, initial=done, unit="step", disable=not (shown and sys.stderr.isatty()))

@@ -1,4 +1,4 @@
-"""Where a run lives, and how its folder tells whether it is the same run."""
+"""Folder of a run, and the description by which a run is recognised."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ _IDENTITY = "settings.json"
 _ROWS_AT_ONCE = 256
 _MOST_READ = 10**9  # numbers
 _PLAIN = (int, float, str)
-_WRITTEN_AS = {"random_state": "seed"}  # names in folders of runs stay, so that old runs can be resumed
+_WRITTEN_AS = {"random_state": "seed"}  # as in earlier versions, whose runs can be resumed
 
 
 def identity(
@@ -37,7 +37,7 @@ def identity(
     precision: str,
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What two runs must share to be the same; the device and the number of processes may change."""
+    """Description that two runs must share to be the same. The device and the number of processes may change."""
     return {
         **{name: _describe(value) for name, value in about.items()},
         **{
@@ -54,7 +54,7 @@ def identity(
 
 
 def _describe(value: Any) -> Any:
-    """A number, name or None itself, anything else as it prints, or by its attributes if it prints its address only."""
+    """JSON value that describes an object: itself, its repr, or its attributes if its repr is only an address."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, int | float | str | None):
@@ -66,12 +66,12 @@ def _describe(value: Any) -> Any:
 
 
 def _printed(value: Any) -> str:
-    """Without addresses in memory."""
+    """Representation of a value without addresses in memory."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def _code(function: LambdaType) -> str:
-    """A digest of what a function without a name computes, with the numbers and words around it."""
+    """Digest of the code of a lambda, with the numbers and words that it closes over."""
     around = [cell.cell_contents for cell in function.__closure__ or () if isinstance(cell.cell_contents, _PLAIN)]
     parts = (function.__code__.co_code, function.__code__.co_consts, function.__defaults__, around)
     return _digest_of_text(_printed(parts))
@@ -82,12 +82,12 @@ def _digest_of_text(text: str) -> str:
 
 
 def digest_of(*arrays: np.ndarray) -> str:
-    """A short digest of arrays."""
+    """Short digest of arrays."""
     return _digest_of_text(" ".join(f"{array.dtype} {array.shape} {_digest_of(array)}" for array in arrays))
 
 
 def _digest_of(part: Any) -> str:
-    """A digest of all rows, or of some where reading all would take long."""
+    """Digest of all rows, or of a sample where reading all would take long."""
     count, digest = part.shape[0], hashlib.blake2b(digest_size=8)
     rows = np.arange(count)
     if count * math.prod(part.shape[1:]) > _MOST_READ:
@@ -104,7 +104,7 @@ def _bytes(part: Any, rows: np.ndarray) -> bytes:
 
 
 def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) -> Path:
-    """The folder of the run `about`, made if need be; one of another run is refused."""
+    """Folder of the run that `about` describes, created if necessary. A folder of another run is refused."""
     path = _by_default(about, resume) if folder is None else Path(folder).expanduser().absolute()
     if (path / _IDENTITY).exists():
         _must_be_the_same(path, about, resume)
@@ -117,7 +117,7 @@ def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) 
 
 
 def _by_default(about: dict[str, Any], resume: bool) -> Path:
-    """A new folder in the user's cache, named by the settings and the time; to resume, the last with that name."""
+    """New folder in the user's cache, named by settings and time; or the last one of these settings, to resume."""
     runs = cached_runs()
     digest = hashlib.blake2b(json.dumps(about).encode(), digest_size=6).hexdigest()
     before = sorted(runs.glob(f"{digest}-*"))
@@ -125,24 +125,24 @@ def _by_default(about: dict[str, Any], resume: bool) -> Path:
 
 
 def cached_runs() -> Path:
-    """Where runs live whose folder nobody names: in the user's cache."""
+    """Folder in the user's cache for runs without a folder of their own."""
     import pooch
 
     return Path(pooch.os_cache("khot")).expanduser() / "runs"
 
 
 def in_use(folder: Path | str) -> RunFolderError:
-    """The error for a folder that holds a run that shall not be resumed."""
+    """Error for a folder with a run that is not to be resumed."""
     return RunFolderError(f"{folder} holds a run already: resume it (resume=True, --resume), or pass another folder")
 
 
 def how_to_resume(folder: Path | str) -> str:
-    """What to do after a training was stopped."""
-    return f"to go on, train again with the folder {str(folder)!r} and resume (resume=True, --resume)"
+    """Hint after a training was stopped."""
+    return f"to continue, train again with the folder {str(folder)!r} and resume (resume=True, --resume)"
 
 
 def _difference(name: str, here: Any, there: Any) -> str:
-    """Of tables, the first entries that differ."""
+    """Difference between two values, or the first two entries in which two tables differ."""
     if not (isinstance(here, dict) and isinstance(there, dict)):
         return f"{name} is {here!r}, there it was {there!r}"
     names = [entry for entry in {**there, **here} if here.get(entry) != there.get(entry)]
@@ -158,7 +158,7 @@ def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
 
 
 def check_about(path: Path, about: Mapping[str, Any]) -> None:
-    """Refuse the folder of a run about which other things were said; one without a run is fine."""
+    """Refuse the folder of a run with another `about`. A folder without a run is fine."""
     if (path / _IDENTITY).exists():
         here = {name: _describe(value) for name, value in about.items()}
         _must_agree(path, here, _identity_in(path), here)
@@ -183,5 +183,5 @@ def _must_agree(path: Path, here: dict[str, Any], there: dict[str, Any], names: 
     if differences:
         raise RunFolderError(
             f"{path} belongs to a run with other settings: {'; '.join(differences)}: "
-            "pass the same settings to go on with it, or another folder"
+            "pass the same settings to continue it, or another folder"
         )
