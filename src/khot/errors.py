@@ -1,5 +1,18 @@
 """The errors that khot raises. Each one is also the built-in error that callers already catch."""
 
+__all__ = [
+    "BlackBoxError",
+    "DataFileError",
+    "DivergedError",
+    "DownloadError",
+    "InvalidTypeError",
+    "InvalidValueError",
+    "KhotError",
+    "ModelFileError",
+    "NotAvailableError",
+    "RunFolderError",
+]
+
 
 class KhotError(Exception):
     """Base of every error that khot raises on purpose."""
@@ -49,7 +62,9 @@ class DivergedError(KhotError, FloatingPointError):
         hint: str = "try a smaller learning_rate or a clip_norm, or look for log(0) and 0/0 in the loss",
     ) -> None:
         super().__init__(what, checkpoint, hint)
-        self.what, self.checkpoint, self.hint = what, checkpoint, hint
+        self.what: str = what
+        self.checkpoint: object = checkpoint
+        self.hint: str = hint
 
     def __str__(self) -> str:
         saved = "" if self.checkpoint is None else f"; the last good checkpoint is {self.checkpoint}"

@@ -63,9 +63,11 @@ class SubsetSampler(nn.Module):
         hard: bool = False,
     ) -> None:
         super().__init__()
-        self.k = _checks.whole_number("k", k, least=0)
-        self.schedule = temperature if callable(temperature) else Constant(_checks.positive("temperature", temperature))
-        self.relaxation = _checks.relaxation(relaxation)
+        if not callable(temperature):
+            temperature = Constant(_checks.positive("temperature", temperature))
+        self.k: int = _checks.whole_number("k", k, least=0)
+        self.schedule: Callable[[int], float] = temperature
+        self.relaxation: Relaxation = _checks.relaxation(relaxation)
         self.hard = hard
         self._temperature = torch.zeros((), dtype=torch.float64)  # a tensor: compiled code reads its present value
         self.anneal(0)

@@ -15,7 +15,7 @@ from khot.cli.renamed import with_new_names
 from khot.cli.reproduce import reproduce
 from khot.errors import KhotError
 
-app = App(
+app: App = App(
     name="khot",
     help="Differentiable subset sampling.",
     version=khot.__version__,

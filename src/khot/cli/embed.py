@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from khot.cli.files import check_folder_option, check_inputs, check_outputs
 from khot.cli.numbers import WholeNumber
 
-embed = App(name="embed", help="Embed rows into a few dimensions so that neighbours stay neighbours.")
+embed: App = App(name="embed", help="Embed rows into a few dimensions so that neighbours stay neighbours.")
 
 
 @embed.command

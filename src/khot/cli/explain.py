@@ -12,7 +12,9 @@ from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 from khot.errors import InvalidValueError, ModelFileError, one_line
 
-explain = App(name="explain", help="Explain a model's predictions by the k items of a row that tell most about them.")
+explain: App = App(
+    name="explain", help="Explain a model's predictions by the k items of a row that tell most about them."
+)
 
 
 @explain.command

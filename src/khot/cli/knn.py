@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -10,7 +10,12 @@ from khot._relaxations import RELAXATIONS, find
 from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 
-knn = App(name="knn", help="Classify rows by their k nearest neighbours in learned features.")
+if TYPE_CHECKING:
+    RelaxationName = str
+else:
+    RelaxationName = Literal[*RELAXATIONS]
+
+knn: App = App(name="knn", help="Classify rows by their k nearest neighbours in learned features.")
 
 
 @knn.command
@@ -23,7 +28,7 @@ def fit(
     header: bool | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     encoder: Literal["mlp", "convnet", "resnet"] | None = None,
-    relaxation: Literal[*RELAXATIONS] = "successive_softmax",  # pyright: ignore[reportInvalidTypeForm]
+    relaxation: RelaxationName = "successive_softmax",
     temperature: float = 1.0,
     candidates: WholeNumber = 100,
     epochs: WholeNumber = 20,

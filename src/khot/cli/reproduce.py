@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from khot.cli.numbers import WholeNumber
 
-reproduce = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
+reproduce: App = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
 
 
 @reproduce.command

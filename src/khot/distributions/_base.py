@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Size, Tensor
 from torch.distributions import Distribution
+from torch.distributions.constraints import Constraint
 
 from khot import _checks
 from khot.distributions import constraints
@@ -16,7 +17,7 @@ from khot.keys import gumbel_keys
 class SubsetDistribution(Distribution):
     """Distribution with logits (..., n) and one int k; `_event_axes` names the axes of an event, "k" or "n"."""
 
-    arg_constraints: ClassVar = {"logits": constraints.log_weights}  # pyright: ignore
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"logits": constraints.log_weights}  # pyright: ignore
     _event_axes: ClassVar[tuple[str, ...]]
     logits: Tensor
     k: int

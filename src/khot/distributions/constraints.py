@@ -102,4 +102,4 @@ class RelaxedKHot(_WithParameters):
         return (value >= 0).all(-1) & ((value.double().sum(-1) - self.k).abs() <= slack)
 
 
-log_weights = _LogWeights()
+log_weights: Constraint = _LogWeights()

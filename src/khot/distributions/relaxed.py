@@ -70,8 +70,8 @@ class RelaxedSubset(SubsetDistribution):
         validate_args: bool | None = None,
     ) -> None:
         super().__init__(logits, k, validate_args)
-        self.temperature = _checks.temperature(temperature, self.batch_shape)
-        self.relaxation = _checks.relaxation(relaxation)
+        self.temperature: float | Tensor = _checks.temperature(temperature, self.batch_shape)
+        self.relaxation: Relaxation = _checks.relaxation(relaxation)
 
     @torch_constraints.dependent_property(is_discrete=False, event_dim=1)
     def support(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]

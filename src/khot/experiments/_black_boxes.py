@@ -1,4 +1,4 @@
-"""Sentiment models to be explained."""
+"""Sentiment models that are explained."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,9 +34,9 @@ class _Transposed(nn.Module):
 
 
 class SentenceNetwork(nn.Module):
-    """Sentences (b, sentences, length) to two logits: a bidirectional LSTM over words, and one over the sentences.
+    """Network from sentences (b, sentences, length) to two logits: bidirectional LSTMs over words and over sentences.
 
-    Sentences without words are removed.
+    Sentences without words are skipped.
     """
 
     def __init__(self, vocabulary: int, embedding: int = 100, units: int = 100) -> None:
@@ -60,7 +60,7 @@ class SentenceNetwork(nn.Module):
 class _BothWays(nn.Module):
     """Bidirectional LSTM from sequences (b, length, features) to the last states (b, 2 units).
 
-    Sequences of similar length share a batch, for which the LSTM of torch is faster than for packed sequences.
+    Sequences of similar length are processed together, which is faster in torch than packed sequences.
     """
 
     def __init__(self, features: int, units: int) -> None:
@@ -98,7 +98,7 @@ def train(
     folder: Path,
     epochs: int = 5,
 ) -> Run:
-    """Train on nine tenths of the reviews, and keep the weights of the epoch with the best accuracy on the rest."""
+    """Train on nine tenths of the reviews, and keep the weights of the epoch that is best on the rest."""
     order = np.random.RandomState(random_state).permutation(len(inputs))
     held, kept = np.split(order, [len(order) // 10])
     words = isinstance(network, WordNetwork)
@@ -117,7 +117,7 @@ def train(
 
 
 def predict(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Class probabilities (n, 2)."""
+    """Probabilities (n, 2) of the classes."""
     network.eval()
     with torch.no_grad():
         pieces = [torch.from_numpy(np.ascontiguousarray(inputs[i : i + _ROWS])) for i in range(0, len(inputs), _ROWS)]
@@ -125,7 +125,7 @@ def predict(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32
 
 
 def gradient_scores(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Norms (n, items) of the gradient of the predicted class in each item: a word, or all words of a sentence."""
+    """Norms of the gradient of the network's class in each item (n, items): a word, or all words of a sentence."""
     words = isinstance(network, WordNetwork)
     layer, scores = network[0] if words else network.embedding, np.zeros(inputs.shape[:2], np.float32)
     for start in range(0, len(inputs), _ROWS):
@@ -133,7 +133,7 @@ def gradient_scores(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np
         norms = gradient_norms(network, torch.from_numpy(part), layer)  # pyright: ignore[reportArgumentType]
         if words:
             scores[start : start + _ROWS] = norms
-        else:  # of the present sentences, in their order
+        else:  # of sentences with words, in their order
             scores[start : start + _ROWS][(part != 0).any(-1)] = np.linalg.norm(norms, axis=1)
     return scores
 

@@ -104,8 +104,8 @@ SIZES = {  # fewer rows are not enough to learn which half of the features is re
     "quick": dict.fromkeys(PROBLEMS, SMALL) | {"switch": Size(50_000, 250, 8)},
     "full": dict.fromkeys(PROBLEMS, LARGE),
 }
-SEEDS = {"quick": (0,), "full": (3, 4, 5)}  # the settings were chosen with seeds 0, 1 and 2
-SETTINGS = {"learning_rate": 3e-3, "patience": None}
+SEEDS: dict[str, tuple[int, ...]] = {"quick": (0,), "full": (3, 4, 5)}  # the settings were chosen with seeds 0, 1 and 2
+SETTINGS: dict[str, Any] = {"learning_rate": 3e-3, "patience": None}
 TEMPERATURES = {name: {"subset": 0.3, "l2x": 0.3} for name in PROBLEMS} | {
     "switch": {"subset": 2.0, "l2x": 1.0}  # the best of 0.3, 0.6, 1 and 2; lower ones get stuck
 }
@@ -143,7 +143,11 @@ def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
     for seed in SEEDS[profile]:
         noise = np.random.RandomState(seed)
         train, test = problem.draw(size.rows, noise), problem.draw(test_rows, noise)
-        options = {"epochs": size.epochs, "batch_size": size.batch_size, "random_state": seed} | SETTINGS
+        options: dict[str, Any] = {
+            "epochs": size.epochs,
+            "batch_size": size.batch_size,
+            "random_state": seed,
+        } | SETTINGS
         explainer = SubsetExplainer(problem.k, sampler=method, temperature=temperature, **options)
         scores = explainer.fit(problem.predict_proba, train).explain(test).scores
         found[seed] = round(median_rank(scores, problem.relevant(test)), 3)

@@ -28,7 +28,7 @@ from khot.topk import neuralsort, successive_softmax
 Operator = Callable[[Tensor, int, float], Tensor]
 
 CANDIDATES, K, TRIALS, TEMPERATURE = (100, 1000, 5000), 5, 100, 1.0
-FIXED = {"queries": 1, "dtype": "float32", "pass": "forward only, recorded by autograd"}
+FIXED: dict[str, Any] = {"queries": 1, "dtype": "float32", "pass": "forward only, recorded by autograd"}
 LONG, BUDGET, FEWEST = 1.0, 30.0, 3  # trials of over LONG seconds are repeated for BUDGET seconds
 PUBLISHED, TEXTBOOK = "NeuralSort as published", "textbook successive softmax"
 PAPER = {  # seconds, for k = 5

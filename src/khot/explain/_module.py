@@ -21,7 +21,8 @@ class Explainer(nn.Module):
 
     def __init__(self, selector: nn.Module, predictor: nn.Module) -> None:
         super().__init__()
-        self.selector, self.predictor = selector, predictor
+        self.selector: nn.Module = selector
+        self.predictor: nn.Module = predictor
 
     def forward(
         self, codes: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Callable, classes: Tensor | None = None

@@ -46,7 +46,10 @@ class BlackBox:
             raise InvalidTypeError(
                 f"predict_proba must be a function of rows, but got {predict_proba!r}: pass model.predict_proba"
             )
-        self.predict_proba, self.batch_size, self.cache, self.classes = predict_proba, batch_size, cache, classes
+        self.predict_proba: PredictProba = predict_proba
+        self.batch_size: int = batch_size
+        self.cache: Path | None = cache
+        self.classes: int | None = classes
         self._asked = 0
 
     def ask(self, rows: Any, what: str = "rows") -> NDArray[np.float32]:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from khot._estimators.fitting import fitting
+from khot._estimators.scikit_learn import BaseEstimator
 from khot.errors import InvalidValueError
 from khot.explain import _inputs, _storage
 from khot.explain._fitting import about, ask, check_parameters, choices_per_row, train
+from khot.explain._module import Explainer
 from khot.explain.black_box import BlackBox, PredictProba
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Items, Masker
@@ -123,6 +124,18 @@ class SubsetExplainer(BaseEstimator):
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019.
     Chen, Song, Wainwright & Jordan, "Learning to explain", ICML 2018.
     """
+
+    temperature_: float
+    search_: dict[float, float]
+    history_: list[dict[str, Any]]
+    seconds_: float
+    classes_: int
+    seen_: list[int]
+    random_choices_: int
+    masker_: Masker
+    module_: Explainer
+    limits_: dict[str, list[bool] | None]
+    predict_proba_: PredictProba | None
 
     def __init__(
         self,

@@ -22,10 +22,11 @@ class _Packed:
     """
 
     def __init__(self, present: Tensor) -> None:
-        self.places = functional.pad(present, (0, 1), value=True)
+        self.places: Tensor = functional.pad(present, (0, 1), value=True)
         filled = functional.pad(present, (0, 1))[self.places]
-        self.filled, self.gaps = filled.unsqueeze(1), (~filled).nonzero().squeeze(1)  # (packed, 1), (b,)
-        self.rows = torch.arange(len(present), device=present.device).repeat_interleave(self.places.sum(1))
+        self.filled: Tensor = filled.unsqueeze(1)  # (packed, 1)
+        self.gaps: Tensor = (~filled).nonzero().squeeze(1)  # (b,)
+        self.rows: Tensor = torch.arange(len(present), device=present.device).repeat_interleave(self.places.sum(1))
 
     def pack(self, values: Tensor) -> Tensor:
         """Pack values (b, items, ...) into (packed, ...)."""
@@ -81,8 +82,8 @@ class TokenSelector(nn.Module):
 
     def __init__(self, vocabulary: int, embedding: int = 50, width: int = 100) -> None:
         super().__init__()
-        self.embedding = word_vectors(vocabulary, embedding)
-        self.head = _Local(embedding, width, width, dropout=0.2)
+        self.embedding: nn.Embedding = word_vectors(vocabulary, embedding)
+        self.head: _Local = _Local(embedding, width, width, dropout=0.2)
 
     def forward(self, codes: Tensor) -> Tensor:
         packed = _Packed(codes != 0)
@@ -94,8 +95,8 @@ class SentenceSelector(nn.Module):
 
     def __init__(self, vocabulary: int, embedding: int = 100, width: int = 100) -> None:
         super().__init__()
-        self.sentences = _SentenceEncoder(vocabulary, embedding)
-        self.head = _Local(self.sentences.features, width, width // 2)
+        self.sentences: _SentenceEncoder = _SentenceEncoder(vocabulary, embedding)
+        self.head: _Local = _Local(self.sentences.features, width, width // 2)
 
     def forward(self, codes: Tensor) -> Tensor:
         packed = _Packed(torch.ones_like(codes[..., 0], dtype=torch.bool))
@@ -107,13 +108,13 @@ class _Local(nn.Module):
 
     def __init__(self, features: int, width: int, local: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.first = nn.Conv1d(features, width, 3, padding=1)
-        self.whole = nn.Linear(width, width)
-        self.second = nn.Conv1d(width, local, 3, padding=1)
-        self.third = nn.Conv1d(local, local, 3, padding=1)
-        self.dropout = nn.Dropout(dropout)
-        self.both = nn.Linear(width + local, local)
-        self.last = nn.Linear(local, 1)
+        self.first: nn.Conv1d = nn.Conv1d(features, width, 3, padding=1)
+        self.whole: nn.Linear = nn.Linear(width, width)
+        self.second: nn.Conv1d = nn.Conv1d(width, local, 3, padding=1)
+        self.third: nn.Conv1d = nn.Conv1d(local, local, 3, padding=1)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
+        self.both: nn.Linear = nn.Linear(width + local, local)
+        self.last: nn.Linear = nn.Linear(local, 1)
 
     def forward(self, x: Tensor, packed: _Packed) -> Tensor:
         x = packed.convolve(self.first, x * packed.filled)
@@ -129,9 +130,9 @@ class _SentenceEncoder(nn.Module):
     def __init__(self, vocabulary: int, embedding: int, features: int = 250) -> None:
         super().__init__()
         self.features = features
-        self.embedding = word_vectors(vocabulary, embedding)
-        self.dropout = nn.Dropout(0.5)  # 0.2 in L2X, which overfits the sentences of few texts
-        self.convolution = nn.Conv1d(embedding, features, 3, padding=1)
+        self.embedding: nn.Embedding = word_vectors(vocabulary, embedding)
+        self.dropout: nn.Dropout = nn.Dropout(0.5)  # 0.2 in L2X, which overfits the sentences of few texts
+        self.convolution: nn.Conv1d = nn.Conv1d(embedding, features, 3, padding=1)
 
     def forward(self, codes: Tensor) -> Tensor:
         tokens = codes.flatten(0, 1)
@@ -148,8 +149,8 @@ class TokenPredictor(nn.Module):
 
     def __init__(self, vocabulary: int, classes: int, embedding: int = 50, width: int = 250) -> None:
         super().__init__()
-        self.embedding = word_vectors(vocabulary, embedding)
-        self.head = _dense(embedding, width, classes)
+        self.embedding: nn.Embedding = word_vectors(vocabulary, embedding)
+        self.head: nn.Sequential = _dense(embedding, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
         return self.head(_sum(self.embedding(codes), mask))
@@ -160,8 +161,8 @@ class SentencePredictor(nn.Module):
 
     def __init__(self, vocabulary: int, classes: int, embedding: int = 100, width: int = 250) -> None:
         super().__init__()
-        self.sentences = _SentenceEncoder(vocabulary, embedding)
-        self.head = _dense(self.sentences.features, width, classes)
+        self.sentences: _SentenceEncoder = _SentenceEncoder(vocabulary, embedding)
+        self.head: nn.Sequential = _dense(self.sentences.features, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
         return self.head(_sum(self.sentences(codes * (mask != 0).unsqueeze(-1)), mask))
@@ -182,7 +183,7 @@ class ColumnPredictor(nn.Module):
     def __init__(self, group_of: Sequence[int], classes: int, width: int = 200) -> None:
         super().__init__()
         self.register_buffer("group_of", torch.tensor(group_of))
-        self.head = nn.Sequential(
+        self.head: nn.Sequential = nn.Sequential(
             *[nn.Linear(len(group_of), width), _BatchNorm(width), nn.ReLU()],
             *[nn.Linear(width, width), _BatchNorm(width), nn.ReLU(), nn.Linear(width, classes)],
         )
@@ -208,15 +209,18 @@ class PatchSelector(nn.Module):
 
     def __init__(self, channels: int, size: int, grid: tuple[int, int], width: int = 32) -> None:
         super().__init__()
-        self.size, self.grid = size, grid
-        self.body = nn.Sequential(
+        self.size: int = size
+        self.grid: tuple[int, int] = grid
+        self.body: nn.Sequential = nn.Sequential(
             *_convolutions(channels, width),
             nn.AdaptiveAvgPool2d(grid),
             nn.Conv2d(width, width, 3, padding=1),
             nn.ReLU(),
         )
-        self.local = nn.Conv2d(width, 1, 1)
-        self.whole = nn.Sequential(nn.Flatten(), *_dense(width * grid[0] * grid[1], 4 * width, grid[0] * grid[1]))
+        self.local: nn.Conv2d = nn.Conv2d(width, 1, 1)
+        self.whole: nn.Sequential = nn.Sequential(
+            nn.Flatten(), *_dense(width * grid[0] * grid[1], 4 * width, grid[0] * grid[1])
+        )
 
     def forward(self, codes: Tensor) -> Tensor:
         x = self.body(_whole_patches(codes, self.size, self.grid))
@@ -228,8 +232,9 @@ class PatchPredictor(nn.Module):
 
     def __init__(self, channels: int, size: int, grid: tuple[int, int], classes: int, width: int = 32) -> None:
         super().__init__()
-        self.size, self.grid = size, grid
-        self.body = nn.Sequential(
+        self.size: int = size
+        self.grid: tuple[int, int] = grid
+        self.body: nn.Sequential = nn.Sequential(
             *[*_convolutions(channels, width), nn.AdaptiveAvgPool2d(grid), nn.Flatten()],
             *_dense(width * grid[0] * grid[1], 4 * width, classes),
         )
