@@ -47,8 +47,8 @@ def test_the_columns_that_speak_for_the_class_are_found():
 
 def test_the_class_is_not_told_by_where_the_selector_chooses():
     """Any column would tell a predictor that learnt with the selector the class; only the last tells the model."""
-    told = lambda rows: from_the_sum(np.asarray(rows)[:, 5:])  # noqa: E731
-    explanation = quick(1).fit(told, X).explain(X[:500])
+    model = lambda rows: from_the_sum(np.asarray(rows)[:, 5:])  # noqa: E731
+    explanation = quick(1).fit(model, X).explain(X[:500])
     sure = np.abs(X[:500, 5]) > 0.1
     assert explanation.chosen[sure, 5].mean() > 0.99
 

@@ -61,8 +61,8 @@ def test_texts(folder: Path, capsys: pytest.CaptureFixture):
     run(f"fit reviews.csv --text review --length 30 --model judge:of_texts -k 2 -o why {QUICK}")
     assert "wrote why" in capsys.readouterr().out
     run("apply why reviews.csv --html why.html --json why.json --csv why.csv")
-    told = capsys.readouterr().err
-    assert "the model predicts the same class from the chosen items alone in" in told
+    printed = capsys.readouterr().err
+    assert "the model predicts the same class from the chosen items alone in" in printed
     page = (folder / "why.html").read_text()
     records = list(csv.DictReader((folder / "why.csv").read_text().splitlines()))
     assert page.count("<mark ") == len(records)

@@ -159,9 +159,9 @@ def test_a_predictor_that_has_learnt_nothing():
 
 def test_the_temperature_is_searched_on_held_out_rows(capsys):
     explainer = quick(temperature="search", epochs=1, search_epochs=1, verbose=True).fit(from_last_column, X[:200])
-    told = capsys.readouterr().out
-    assert told.count("after a short training") == 5
-    assert told.splitlines()[5] == f"temperature {explainer.temperature_:g}:"
+    printed = capsys.readouterr().out
+    assert printed.count("after a short training") == 5
+    assert printed.splitlines()[5] == f"temperature {explainer.temperature_:g}:"
     assert list(explainer.search_) == [0.1, 0.5, 1.0, 2.0, 5.0]
     assert explainer.temperature_ == min(explainer.search_, key=explainer.search_.get)
     assert len(explainer.history_) == 17  # of three steps, as long as each training of the search, which has 50 steps
@@ -447,9 +447,9 @@ def test_bad_input(call, message):
 
 def test_verbose_prints_the_losses(capsys):
     quick(epochs=2, verbose=True).fit(from_last_column, X)
-    told = capsys.readouterr().out
-    assert told.startswith("temperature ")
-    assert "epoch 2 of 2" in told
+    printed = capsys.readouterr().out
+    assert printed.startswith("temperature ")
+    assert "epoch 2 of 2" in printed
 
 
 def test_repr_shows_the_parameters_that_are_not_defaults():

@@ -1,4 +1,4 @@
-"""The layout of a training file, saved with the model to read later files alike."""
+"""The columns of a training file, saved with the model so that later files are read in the same way."""
 
 import json
 from dataclasses import asdict, dataclass, field

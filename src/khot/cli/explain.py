@@ -298,4 +298,4 @@ def _about(folder: Path) -> dict[str, Any]:
             raise TypeError("model and columns must be texts")
         return about
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} is damaged ({error}): train the explainer anew") from error
+        raise ModelFileError(f"{path} is damaged ({error}): train the explainer again") from error

@@ -54,7 +54,7 @@ class Explainer(nn.Module):
                 found.append(logits.float().cpu())
         result = torch.cat(found)
         if bool(result.isnan().any()):
-            raise InvalidValueError("selector must return numbers, but got NaN: look at its weights, or train it anew")
+            raise InvalidValueError("selector must return numbers, but got NaN: look at its weights, or train it again")
         if bool((items.present & (result == -torch.inf)).any()):
             raise InvalidValueError(
                 "selector must return finite logits, but got -inf for an item that is present: "
