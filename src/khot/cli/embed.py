@@ -123,7 +123,8 @@ def fit(
         "folder": folder,
         "resume": resume,
     }
-    kind, own = (ParametricTSNE, {}) if method == "tsne" else (SubsetSNE, TUNED | {"mutual": mutual})
+    kind: Any = ParametricTSNE if method == "tsne" else SubsetSNE
+    own = {} if method == "tsne" else TUNED | {"mutual": mutual}
     model = kind(dimensions, **own | options)
     points = model.fit(table).transform(table)
     if names:
