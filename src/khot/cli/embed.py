@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -105,7 +105,7 @@ def fit(
     row_names = None if id is None else read_texts(rows, id)
     ignored = [*ignore, *([] if id is None or id in (*ignore, labels) else [id])]
     table, colours, names, label = read_labelled(rows, labels, ignored)
-    options = {
+    options: dict[str, Any] = {
         "perplexity": perplexity,
         "alpha": TUNED["alpha"],
         "dropout": TUNED["dropout"],
@@ -123,10 +123,9 @@ def fit(
         "folder": folder,
         "resume": resume,
     }
-    if method == "tsne":
-        model = ParametricTSNE(dimensions, **options)
-    else:
-        model = SubsetSNE(dimensions, **TUNED | options, mutual=mutual)
+    kind: Any = ParametricTSNE if method == "tsne" else SubsetSNE
+    own = {} if method == "tsne" else TUNED | {"mutual": mutual}
+    model = kind(dimensions, **own | options)
     points = model.fit(table).transform(table)
     if names:
         model.feature_names_in_ = np.array(names, dtype=object)
