@@ -102,16 +102,18 @@ def embeddings() -> str:
 
 
 def embedding(dataset: str, method: str, dimensions: int) -> list[str]:
-    """Trustworthiness, the paper's, error in percent, the paper's."""
+    """Trustworthiness, the paper's, error in percent, the paper's.
+
+    If there are several divisions of the data, ours are means with standard deviations.
+    """
     ours = result(f"embed-{dataset}-{method}-d{dimensions}")
     paper = ours["paper"] or result(f"embed-{dataset}-subset-pretrain-d{dimensions}")["paper"]
     trust, error = paper["trustworthiness"], paper["knn_error"]
-    return [
-        against(ours["trustworthiness"], trust, 4, compared=3),
-        f"{trust:.3f}",
-        against(ours["knn_error"], error, 2, most=False),
-        f"{error:.2f}",
-    ]
+    cells = [against(ours["trustworthiness"], trust, 4, compared=3), against(ours["knn_error"], error, 2, most=False)]
+    if ours["spread"]:
+        spread = f"{ours['spread']['trustworthiness']:.4f}", f"{ours['spread']['knn_error']:.2f}"
+        cells = [_with_spread(*pair) for pair in zip(cells, spread, strict=True)]
+    return [cells[0], f"{trust:.3f}", cells[1], f"{error:.2f}"]
 
 
 def embedding_ablation() -> str:
@@ -141,8 +143,7 @@ def agreement(row: Row) -> list[str]:
     mean, half, paper = row["post_hoc_accuracy"], (row["interval"][1] - row["interval"][0]) / 2, row["paper_accuracy"]
     if paper is None:
         return [f"{mean:.2f} ± {half:.2f}", ""]
-    number, *remark = against(mean, paper, 2, compared=1).split(" ", 1)
-    return [" ".join([number, f"± {half:.2f}", *remark]), f"{paper:.1f}"]
+    return [_with_spread(against(mean, paper, 2, compared=1), f"{half:.2f}"), f"{paper:.1f}"]
 
 
 def known_answers() -> str:
@@ -155,6 +156,12 @@ def known_answers() -> str:
         for name, own in found.items()
     ]
     return table(["", "best possible", "khot, subset", "khot, L2X"], rows)
+
+
+def _with_spread(cell: str, spread: str) -> str:
+    """A cell of `against` with a spread after the number."""
+    number, *remark = cell.split(" ", 1)
+    return " ".join([number, f"± {spread}", *remark])
 
 
 def _minutes(row: Row) -> str:

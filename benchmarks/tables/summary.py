@@ -3,6 +3,10 @@
 from benchmarks.tables import paper
 from benchmarks.tables.cells import against, result, short, table
 
+_NOTES = (
+    "↓: worse than the paper. ±: for 20 Newsgroups the standard deviation over five divisions of the data, for film\n"
+    "reviews half of the 95% interval."
+)
 _REMARKS = " (below the paper)", " (above the paper)"
 
 
@@ -10,7 +14,7 @@ def summary() -> str:
     """What khot reaches, what the paper reports, and what other methods reach in khot and in the paper."""
     rows = [_synthetic(), _timing(), *_knn(), *_embeddings(), *_explanations()]
     heads = ["", "khot", "paper", "compared with (paper)"]
-    return table(heads, ([_marked(cell) for cell in row] for row in rows)) + "\n\n↓: worse than the paper."
+    return table(heads, ([_marked(cell) for cell in row] for row in rows)) + "\n\n" + _NOTES
 
 
 def _marked(cell: str) -> str:
