@@ -4,12 +4,12 @@ import argparse
 from collections import Counter
 
 import numpy as np
-from tests import oracles
-from tests.problems import Problem, problems
 
 from benchmarks.common import write
 from khot.topk.successive._compiled import tables
 from khot.topk.successive._compiled.constants import SUM
+from tests import oracles
+from tests.problems import Problem, problems
 
 PATHS = ["bad", "empty", "short", "nodes", "all items", "32 digits"]
 

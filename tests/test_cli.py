@@ -26,8 +26,8 @@ def test_the_default_seed_is_within_the_papers_distance():
 
 def test_a_seed_fixes_the_result():
     settings = {"samples": 500, "temperatures": (0.5,)}
-    assert synthetic.run(seed=3, **settings).relaxed == synthetic.run(seed=3, **settings).relaxed
-    assert synthetic.run(seed=3, **settings).relaxed != synthetic.run(seed=4, **settings).relaxed
+    assert synthetic.run(random_state=3, **settings).relaxed == synthetic.run(random_state=3, **settings).relaxed
+    assert synthetic.run(random_state=3, **settings).relaxed != synthetic.run(random_state=4, **settings).relaxed
 
 
 def test_reproduce_synthetic_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -74,7 +74,7 @@ def test_fractions_are_not_rounded_to_whole_numbers():
         ("--weights 1 -1", "weights must be finite and >= 0"),
         ("--samples 0", "samples must be at least 1"),
         ("--temperatures", "temperatures must hold at least one number"),
-        ("--seed 99999999999999999999", "seed must lie below 2^63"),
+        ("--seed 99999999999999999999", "random_state must be at most 9223372036854775807"),
         ("--weights 1 2 3 4 5 6 7 8 9 10 11 12 -k 6", "924 subsets"),
     ],
 )

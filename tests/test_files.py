@@ -1,12 +1,13 @@
 """Files that are there whole or not at all."""
 
+import json
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from khot._files import new_file, write_array, write_text
+from khot._files import new_file, readable_json, write_array, write_json, write_text
 
 
 def write_half(path: Path) -> None:
@@ -55,3 +56,35 @@ def test_a_pipe_is_written_to(tmp_path):
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def test_readable_json():
+    record = {
+        "epoch": 0,
+        "loss": -0.8460504318367351,
+        "validation": {"accuracy": 0.9804},
+        "seconds": 23.883361769963813,
+    }
+    value = {
+        "name": "digits",
+        "weights": [0.1] * 200,
+        "empty": [[], {}],
+        "history": [record] * 20,
+        1: ("a", None, True),
+        "settings": {f"parameter {i}": i for i in range(20)},
+    }
+    text = readable_json(value)
+    assert json.loads(text) == json.loads(json.dumps(value))
+    lines = text.splitlines()
+    assert lines[:4] == ["{", ' "name": "digits",', f' "weights": {[0.1] * 200},', ' "empty": [[], {}],']
+    assert lines.count("  " + json.dumps(record) + ",") == 19
+    assert ' "1": ["a", null, true],' in lines
+    assert '  "parameter 19": 19' in lines
+    assert readable_json(json.loads(text)) == text
+
+
+def test_numbers_that_json_has_no_word_for(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "numbers.json", {"loss": float("nan")})
+    assert not [*tmp_path.iterdir()]
+    assert readable_json({"loss": float("inf")}, allow_nan=True) == '{\n "loss": Infinity\n}\n'

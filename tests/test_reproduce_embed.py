@@ -58,7 +58,7 @@ def test_the_papers_rows_have_the_papers_settings():
     model = embed.estimator("subset-pretrain", 10, embed.PLANS["full", "mnist"], 0, Path("nowhere"))
     chosen = {name: getattr(model, name) for name in ("n_neighbors", "temperature", "scale", "pretrain", "bias")}
     assert chosen == {"n_neighbors": 1, "temperature": 0.1, "scale": "raw", "pretrain": True, "bias": 1e-8}
-    assert (model.batch_size, model.max_epochs, model.encoder) == (1000, 200, "large")
+    assert (model.batch_size, model.epochs, model.encoder) == (1000, 200, "large")
     assert (model.learning_rate, model.noise, model.alpha) == (1e-3, "both", None)
 
 
@@ -120,7 +120,7 @@ def test_the_ablation_writes_what_it_prints(
     monkeypatch.setattr(embed_ablation, "PLAN", embed.Plan("small", epochs=1, batch_size=100, pretrain_epochs=1))
     monkeypatch.setattr(embed_ablation, "ROWS", 200)
     monkeypatch.setattr(embed_ablation, "HELD_OUT", 100)
-    folders = ["--run", str(tmp_path / "runs"), "--out", str(tmp_path)]
+    folders = ["--folder", str(tmp_path / "runs"), "--out", str(tmp_path)]
     app(["reproduce", "embed", "--profile", "ablation", *folders], result_action="return_value")
     rows = json.loads((tmp_path / "embed-ablation.json").read_text())["rows"]
     printed = capsys.readouterr().out.splitlines()

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import khot
+from khot._estimators.scaling import Scaling
 from khot.cli import app, main
 from khot.errors import InvalidValueError
 from khot.experiments import _knn_training as training
 from khot.experiments import knn
-from khot.neighbors.scaling import Scaling
 from khot.training import Step
 
 
@@ -78,7 +78,7 @@ def test_mirror_images_are_looked_at_if_the_training_looked_at_them(method: str)
 
 @pytest.mark.parametrize("method", knn.METHODS)
 def test_a_row_of_the_table(plan: knn.Plan, method: str, tmp_path: Path):
-    result, voted = knn.run("digits", method, "quick", tmp_path, seed=3)
+    result, voted = knn.run("digits", method, "quick", tmp_path, random_state=3)
     assert len(result.history) == 3
     assert [record["epoch"] for record in result.history] == [0, 1, 2]
     assert list(result.search) == (["0.01", "0.3"] if method == "cnn" else ["1", "64"])
@@ -92,7 +92,7 @@ def test_a_row_of_the_table(plan: knn.Plan, method: str, tmp_path: Path):
         assert voted.neighbors.shape == (360, 9)
         right = (voted.predictions == digits.test.labels).mean()
         assert result.test_accuracy == pytest.approx(100 * right, abs=0.006)
-    again, _ = knn.run("digits", method, "quick", tmp_path, seed=3)  # all of it was there
+    again, _ = knn.run("digits", method, "quick", tmp_path, random_state=3)  # all of it was there
     assert again.history == result.history
     assert again.test_accuracy == result.test_accuracy
 
@@ -107,7 +107,7 @@ def test_the_learning_rate_has_one_cycle_over_all_stages(plan: knn.Plan, tmp_pat
 
 def test_reproduce_knn_writes_what_it_prints(plan: knn.Plan, tmp_path: Path, capsys: pytest.CaptureFixture):
     out = tmp_path / "new" / "folder"
-    options = ["--out", str(out), "--run", str(tmp_path / "runs")]
+    options = ["--out", str(out), "--folder", str(tmp_path / "runs")]
     app(["reproduce", "knn", *options], result_action="return_value")
     printed = capsys.readouterr().out
     for method in knn.METHODS:

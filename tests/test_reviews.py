@@ -38,7 +38,7 @@ def test_a_network_learns_from_its_words(tmp_path):
     labels = (inputs == 7).any(1).astype(np.int64)
     torch.manual_seed(0)
     network = _black_boxes.WordNetwork(20)
-    run = _black_boxes.train(network, inputs, labels, seed=0, folder=tmp_path / "run", epochs=12)
+    run = _black_boxes.train(network, inputs, labels, random_state=0, folder=tmp_path / "run", epochs=12)
     assert run.best["validation"]["accuracy"] > 0.85
     outputs = _black_boxes.predict(network, inputs)
     np.testing.assert_allclose(outputs.sum(1), 1, rtol=1e-5)

@@ -26,7 +26,7 @@ def test_the_operators_agree_in_pairs():
 
 def test_the_table_has_a_row_for_each_operator_and_size():
     state = torch.random.get_rng_state()
-    result = timing.run(candidates=[100, 20, 100], trials=2)
+    result = timing.run(n_candidates=[100, 20, 100], trials=2)
     assert torch.equal(torch.random.get_rng_state(), state)
     assert [(row.m, row.operator) for row in result.rows] == [(m, name) for m in (20, 100) for name in timing.OPERATORS]
     for row in result.rows:
@@ -42,15 +42,15 @@ def test_the_table_has_a_row_for_each_operator_and_size():
 
 
 def test_the_papers_figures_stand_beside_the_papers_k_only():
-    assert all(row.paper_seconds is None for row in timing.run(candidates=[100], k=4, trials=1).rows)
+    assert all(row.paper_seconds is None for row in timing.run(n_candidates=[100], k=4, trials=1).rows)
     ratios = [timing.PAPER[timing.PUBLISHED][m] / timing.PAPER[timing.TEXTBOOK][m] for m in timing.CANDIDATES]
     assert ratios == pytest.approx([1.0, 2.6, 33.6], abs=0.05)
 
 
 def test_long_trials_are_fewer(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(timing, "_trial", lambda *_: (4.0, 1.0))
-    assert {row.trials for row in timing.run(candidates=[10]).rows} == {6}
-    assert {row.trials for row in timing.run(candidates=[10], trials=2).rows} == {2}
+    assert {row.trials for row in timing.run(n_candidates=[10]).rows} == {6}
+    assert {row.trials for row in timing.run(n_candidates=[10], trials=2).rows} == {2}
 
 
 def test_reproduce_timing_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -76,7 +76,7 @@ def test_reproduce_timing_writes_what_it_prints(tmp_path: Path, capsys: pytest.C
         ("--trials 0", "trials must be at least 1"),
         ("--candidates", "candidates must hold at least one number"),
         ("--candidates 0", "candidates must be at least 1"),
-        ("--seed 99999999999999999999", "seed must lie below 2^63"),
+        ("--seed 99999999999999999999", "random_state must be at most 9223372036854775807"),
     ],
 )
 def test_mistakes_end_in_one_line(arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture):

@@ -269,7 +269,7 @@ def below_one(name: str, value: float, hint: str) -> float:
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise InvalidTypeError(f"{name} must be True or False, but got {value!r}: pass one of both")
+        raise InvalidTypeError(f"{name} must be a bool, but got {value!r}: pass True or False")
     return bool(value)
 
 

@@ -18,7 +18,7 @@ def clouds(rows: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def quick(kind=SubsetSNE, **options):
     """An embedding whose training takes a moment."""
-    settings = {"perplexity": 5, "batch_size": 30, "max_epochs": 2, "random_state": 0}
+    settings = {"perplexity": 5, "batch_size": 30, "epochs": 2, "random_state": 0}
     settings |= {"encoder": tiny(), "pretrain": False, "pretrain_epochs": 1}
     return kind(**{**settings, **options})
 

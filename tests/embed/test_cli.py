@@ -173,7 +173,7 @@ def test_other_dimensions_and_methods(tmp_path, capsys):
 def test_training_goes_on(tmp_path, capsys):
     write(tmp_path / "rows.npy", clouds()[0])
     for more in ([], ["--resume"]):
-        run("fit", tmp_path / "rows.npy", *FIT, "--run", tmp_path / "run", *more, "-o", tmp_path / "map")
+        run("fit", tmp_path / "rows.npy", *FIT, "--folder", tmp_path / "run", *more, "-o", tmp_path / "map")
         assert ("epoch 1" in capsys.readouterr().out) == (not more)
 
 
@@ -184,7 +184,7 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.csv", "1,2\n3\n", "", "2 columns in its first line and 1 in line 2"),
         ("x.csv", "1,2\nnan,4\n5,6\n", "", "got 'nan' in row 2, column 1: fill in missing"),
         ("x.csv", "1,2\n3,4\n5,6\n", "", "perplexity must lie between 1 and 2"),
-        ("x.csv", "1,2\n3,4\n5,6\n", "--method tsne --mutual", "--mutual is for the method subset alone"),
+        ("x.csv", "1,2\n3,4\n5,6\n", "--method tsne --mutual", "--mutual is only for the method subset"),
         ("x.csv", "a,b\n1,2\n3,4\n", "--labels c", "has no column 'c', but columns a, b"),
         ("x.csv", "a;b\n1;2\n3;4\n", "--labels b", "one column, a;b: separate the columns by commas"),
         ("x.csv", "1,2\n3,4\n5,6\n", "--batch-size 0", "batch_size must be at least 1, but got 0"),
@@ -193,7 +193,7 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.npy", "text", "", "cannot be read as NPY"),
         ("x.npz", "text", "", "is no NPZ file"),
         ("x.parquet", "text", "", "cannot be read as Parquet"),
-        ("x.csv", None, "", "x.csv: look at the path"),
+        ("x.csv", None, "", "x.csv does not exist: check the path"),
     ],
 )
 def test_mistakes_end_in_one_line(name, content, arguments, message, tmp_path, capsys):
@@ -225,10 +225,10 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
         (["fit", "one.npy", "-o", "new"], "it holds a single number"),
         (["fit", "images.npy", "-o", "new"], "but got shape (90, 5, 1): reshape it to (rows, columns)"),
         (["fit", "words.parquet", "-o", "new"], "columns of numbers, but got 'animal' of other things"),
-        (["fit", "rows.npy", "-o", "new", "--run", "new/run"], "--run must be a folder outside of --out"),
+        (["fit", "rows.npy", "-o", "new", "--folder", "new/run"], "--folder must be a folder outside of --out"),
         (["fit", "map/points.npy", "-o", "map"], "the rows must not be in the folder of --out"),
         (["fit", "rows.npy", "--labels", "map/points.npy", "-o", "map"], "--labels must not be in the folder of --out"),
-        (["fit", "rows.npy", "-o", "new", "--run", "few.npy"], "--run must be a folder, but"),
+        (["fit", "rows.npy", "-o", "new", "--folder", "few.npy"], "--folder must be a folder, but"),
         (["fit", "rows.npy", "--labels", "gap.csv", "-o", "new"], "gap.csv has no label in row 90"),
         (["transform", "map", "rows.npy", "-o", "rows.npy"], "--out and the file of the rows are both"),
         (["transform", "map", "rows.npy", "-o", "z.txt"], "must end in .npy or .csv"),

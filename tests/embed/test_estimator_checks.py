@@ -4,7 +4,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from khot.embed import ParametricTSNE, SubsetSNE
 
-SMALL = {"perplexity": 3, "max_epochs": 2, "batch_size": 20, "pretrain": False, "random_state": 0}
+SMALL = {"perplexity": 3, "epochs": 2, "batch_size": 20, "pretrain": False, "random_state": 0}
 
 
 @parametrize_with_checks([SubsetSNE(**SMALL), ParametricTSNE(**SMALL)])

@@ -11,10 +11,11 @@ from safetensors.torch import load_file
 from torch import nn
 
 import khot
+from khot._estimators.scaling import Scaling
 from khot.embed import TUNED, ParametricTSNE, SigmoidNet, SubsetSNE, quality
+from khot.embed._objective import Objective
 from khot.embed._pretraining import pretrain
-from khot.embed._rows import Shift, learn_shift, principal_axes
-from khot.embed._training import Objective
+from khot.embed._scaling import learn_scaling, principal_axes
 from khot.errors import DivergedError, KhotError
 from khot.schedules import Exponential
 from khot.training import SGD, Cosine
@@ -31,11 +32,11 @@ def centred(points: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("kind", "least"), [(SubsetSNE, 0.82), (ParametricTSNE, 0.88)])
 def test_learns_to_embed_new_digits(kind, least):
-    model = kind(batch_size=150, max_epochs=15, pretrain_epochs=3, random_state=0).fit(PIXELS)
+    model = kind(batch_size=150, epochs=15, pretrain_epochs=3, random_state=0).fit(PIXELS)
     points = model.transform(TEST_PIXELS)
     assert points.dtype == np.float32
     assert quality.trustworthiness(TEST_PIXELS, points) > least
-    untrained = kind(batch_size=150, max_epochs=1, learning_rate=0.0, pretrain=False, random_state=0).fit(PIXELS)
+    untrained = kind(batch_size=150, epochs=1, learning_rate=0.0, pretrain=False, random_state=0).fit(PIXELS)
     assert quality.trustworthiness(TEST_PIXELS, untrained.transform(TEST_PIXELS)) < least - 0.05
 
 
@@ -57,7 +58,7 @@ def test_learns_to_embed_new_digits(kind, least):
 )
 def test_options(options):
     X, y = clouds()  # noqa: N806
-    model = quick(**{"max_epochs": 20, "learning_rate": 0.02, "temperature": 0.5, **options}).fit(X)
+    model = quick(**{"epochs": 20, "learning_rate": 0.02, "temperature": 0.5, **options}).fit(X)
     others, labels = clouds(seed=1)
     assert quality.knn_error(model.transform(X), y, model.transform(others), labels) < 10
     assert model.transform(others).shape == (90, options.get("n_components", 2))
@@ -67,17 +68,17 @@ def test_the_best_epoch_is_kept():
     """Of the training loss; rates so large that the last epochs are not the best."""
     X, _ = clouds()  # noqa: N806
     rates = lambda step: 0.02 if step < 30 else 3.0  # noqa: E731
-    model = quick(ParametricTSNE, max_epochs=15, learning_rate=rates).fit(X)
+    model = quick(ParametricTSNE, epochs=15, learning_rate=rates).fit(X)
     losses = [record["loss"] for record in model.history_]
     best = int(np.argmin(losses))
     assert best < 12
-    short = quick(ParametricTSNE, max_epochs=best + 1, learning_rate=rates).fit(X)
+    short = quick(ParametricTSNE, epochs=best + 1, learning_rate=rates).fit(X)
     assert np.array_equal(model.transform(X), short.transform(X))
 
 
 def test_under_a_schedule_epochs_are_compared_at_the_last_temperature():
     X, _ = clouds()  # noqa: N806
-    model = quick(temperature=Exponential(2.0, 0.1, steps=9), max_epochs=3).fit(X)
+    model = quick(temperature=Exponential(2.0, 0.1, steps=9), epochs=3).fit(X)
     assert all(record["validation"]["loss"] > 0 for record in model.history_)
 
 
@@ -102,7 +103,7 @@ def test_sparse_and_dense_rows_are_alike(kind):
 @pytest.mark.parametrize("kind", BOTH)
 def test_units_do_not_matter(kind):
     X = clouds()[0].astype(np.float64)  # noqa: N806
-    plain, moved = (centred(quick(kind, max_epochs=3).fit(rows).transform(rows)) for rows in (X, X * 1e-3 + 1e3))
+    plain, moved = (centred(quick(kind, epochs=3).fit(rows).transform(rows)) for rows in (X, X * 1e-3 + 1e3))
     assert np.allclose(plain, moved, atol=1e-4)
 
 
@@ -110,7 +111,7 @@ def test_units_do_not_matter(kind):
 def test_units_of_columns_do_not_matter(kind):
     X = clouds()[0].astype(np.float64)  # noqa: N806
     units = 10.0 ** np.arange(-3, X.shape[1] - 3)
-    plain, moved = (quick(kind, scale="columns", max_epochs=3).fit(rows).transform(rows) for rows in (X, X * units + 5))
+    plain, moved = (quick(kind, scale="columns", epochs=3).fit(rows).transform(rows) for rows in (X, X * units + 5))
     assert np.allclose(plain, moved, atol=1e-4)
 
 
@@ -120,7 +121,7 @@ def test_principal_axes(rows: int):
     noise = np.random.default_rng(0)
     plane = noise.normal(size=(2, 9))
     X = noise.normal(size=(rows, 2)) @ plane + 0.01 * noise.normal(size=(rows, 9)) + 3  # noqa: N806
-    axes = principal_axes(X, learn_shift(X, "auto"), 2)
+    axes = principal_axes(X, learn_scaling(X, "auto"), 2)
     assert axes.shape == (9, 2)
     assert torch.allclose(axes.T @ axes, torch.eye(2), atol=1e-5)
     left = plane.T - axes.double().numpy() @ (axes.double().numpy().T @ plane.T)
@@ -131,7 +132,7 @@ def test_neighbours_by_principal_components():
     """Two clouds in one column, and in others much noise."""
     noise = np.random.default_rng(0)
     X = np.where(np.arange(5) == 0, 9.0 * (np.arange(300) % 2)[:, None], 2.0) * noise.normal(1, 0.3, (300, 5))  # noqa: N806
-    objective = Objective(lambda rows, *_: rows, principal_axes(X, learn_shift(X, "raw"), 1))
+    objective = Objective(lambda rows, *_: rows, principal_axes(X, learn_scaling(X, "raw"), 1))
     seen = objective(torch.from_numpy(X).float(), torch.empty(0), 1.0, torch.Generator())
     assert seen.shape == (300, 1)
     assert abs(np.corrcoef(seen[:, 0], X[:, 0])[0, 1]) > 0.99
@@ -177,7 +178,7 @@ def test_an_own_encoder_is_copied():
 
 def test_the_networks_of_the_paper():
     for name, hidden in [("small", [150, 150, 500]), ("large", [500, 500, 2000])]:
-        model = quick(encoder=name, max_epochs=1, pretrain=False, learning_rate=0.0).fit(clouds()[0])
+        model = quick(encoder=name, epochs=1, pretrain=False, learning_rate=0.0).fit(clouds()[0])
         layers = [layer for layer in model.encoder_ if isinstance(layer, nn.Linear)]
         assert [layer.out_features for layer in layers] == [*hidden, 2]
         assert [type(layer) for layer in model.encoder_][1::2] == [nn.Sigmoid] * 3
@@ -192,7 +193,7 @@ def test_pretraining_restores_the_rows(tmp_path):
     torch.manual_seed(0)
     rows, module = torch.randn(200, 10) * torch.tensor([4.0] + [0.5] * 9), SigmoidNet(10, (32, 24), 1)
     before = [layer.weight.clone() for layer in module if isinstance(layer, nn.Linear)]
-    pretrain(module, rows.numpy(), Shift(np.zeros(10), np.ones(())), 8, 10, 0, tmp_path)
+    pretrain(module, rows.numpy(), Scaling(np.zeros(10), np.ones(())), 8, 10, 0, tmp_path)
     after = [layer.weight for layer in module if isinstance(layer, nn.Linear)]
     assert not any(torch.equal(old, new) for old, new in zip(before, after, strict=True))
     for layer in (1, 2, 3):
@@ -207,7 +208,7 @@ def test_pretraining_restores_the_rows(tmp_path):
 
 
 def test_verbose_tells_the_loss(capsys):
-    quick(verbose=True, max_epochs=3).fit(clouds()[0])
+    quick(verbose=True, epochs=3).fit(clouds()[0])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["epoch 1 of 3", "epoch 2 of 3", "epoch 3 of 3"]
 
@@ -235,23 +236,23 @@ X, _ = clouds()
 @pytest.mark.parametrize("unit", [1e-170, 1e300])
 def test_sizes_whose_squares_overflow(scale, unit):
     rows = X.astype(np.float64)
-    learned, other = learn_shift(rows, scale), learn_shift(rows * unit, scale)
+    learned, other = learn_scaling(rows, scale), learn_scaling(rows * unit, scale)
     np.testing.assert_allclose(other.mean / unit, learned.mean, rtol=1e-12)
     np.testing.assert_allclose(other.scale / unit, learned.scale, rtol=1e-12)
 
 
 def test_rows_in_any_order_of_memory():
-    model = quick(encoder="small", max_epochs=1).fit(X)
+    model = quick(encoder="small", epochs=1).fit(X)
     assert np.array_equal(model.transform(X[::-1]), model.transform(X)[::-1])
     assert np.array_equal(model.transform(X[:, ::-1][:, ::-1]), model.transform(X))
 
 
 def test_a_column_that_outweighs_all_others():
     rows = X * [1, 1, 100, 1, 1]
-    with pytest.warns(UserWarning, match=r"column 2 \(from 0\) alone makes 100.0%.*--scale columns"):
-        quick(max_epochs=1).fit(rows)
-    quick(max_epochs=1, scale="columns").fit(rows)  # pytest is set to turn warnings into errors
-    quick(max_epochs=1).fit(X * [1, 1, 3, 1, 1])
+    with pytest.warns(UserWarning, match=r"column 2 \(from 0\) alone accounts for 100.0%.*--scale columns"):
+        quick(epochs=1).fit(rows)
+    quick(epochs=1, scale="columns").fit(rows)  # pytest is set to turn warnings into errors
+    quick(epochs=1).fit(X * [1, 1, 3, 1, 1])
 
 
 @pytest.mark.parametrize("scale", ["auto", "columns"])
@@ -259,16 +260,16 @@ def test_a_few_rows_far_out(scale):
     rows = X.astype(np.float64)
     rows[[3, 70]] *= 1e8
     with pytest.warns(UserWarning, match=r"half of the rows lie within .*e-0\d% of the spread.*leave out such rows"):
-        quick(max_epochs=1, scale=scale).fit(rows)
-    quick(max_epochs=1, scale=scale).fit(np.exp(X / X.std()))  # which are skewed, but not too much
-    quick(max_epochs=1, scale=scale).fit(np.vstack([X[:20], np.zeros((80, 5))]))  # of which many are the same
+        quick(epochs=1, scale=scale).fit(rows)
+    quick(epochs=1, scale=scale).fit(np.exp(X / X.std()))  # which are skewed, but not too much
+    quick(epochs=1, scale=scale).fit(np.vstack([X[:20], np.zeros((80, 5))]))  # of which many are the same
 
 
 @pytest.mark.parametrize("value", [0.1, -7.7, 1e9 + 0.1])
 def test_constant_columns_have_no_spread(value):
     constant = np.full((6000, 1), value)
-    assert learn_shift(np.hstack([X[:60].repeat(100, 0), constant]), "columns").scale[-1] == 1
-    assert learn_shift(constant, "auto").scale == 1
+    assert learn_scaling(np.hstack([X[:60].repeat(100, 0), constant]), "columns").scale[-1] == 1
+    assert learn_scaling(constant, "auto").scale == 1
 
 
 class Wrapped(nn.Module):
@@ -293,9 +294,9 @@ class Wrapped(nn.Module):
         ({}, X[:, None], "dim 3"),
         ({}, X[:, :3], "must take rows of 3 features"),
         ({}, [["a", "b"], ["c", "d"]], "numeric"),
-        ({"encoder": tiny(3)}, X, r"= \(2, 2\) of two rows, but made \(2, 3\)"),
-        ({"encoder": nn.Flatten(0)}, X, r"made \(10,\)"),
-        ({"encoder": nn.GRU(5, 2)}, X, "but made a tuple"),
+        ({"encoder": tiny(3)}, X, r"= \(2, 2\) for two rows, but got \(2, 3\)"),
+        ({"encoder": nn.Flatten(0)}, X, r"but got \(10,\)"),
+        ({"encoder": nn.GRU(5, 2)}, X, "but got a tuple"),
         ({"encoder": nn.Embedding(5, 2)}, X, "must take rows of 5 features"),
         ({}, np.array([[{}, 1]] * 5), "number"),
         ({"folder": 3}, X, "folder must be a path, but got 3"),
@@ -309,7 +310,7 @@ class Wrapped(nn.Module):
         ({"input_components": 0}, X, "input_components must be at least 1"),
         ({"batch_size": 1}, X, "at least 2"),
         ({"batch_size": 2.5}, X, "batch_size must be an int"),
-        ({"max_epochs": 0}, X, "max_epochs must be at least 1"),
+        ({"epochs": 0}, X, "epochs must be at least 1"),
         ({"n_components": 0}, X, "n_components must be at least 1"),
         ({"pretrain": True, "pretrain_epochs": 0}, X, "pretrain_epochs must be at least 1"),
         ({"random_state": -1}, X, "random_state must be an int from 0"),
@@ -331,9 +332,9 @@ def test_bad_input_of_fit(kind, options, rows, message):
         ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
         ({"temperature": 0.0}, "temperature must be positive"),
         ({"bias": -1e-8}, "bias must be positive"),
-        ({"bias": 0, "n_neighbors": 2}, "bias can be 0 for one neighbour alone"),
-        ({"mutual": True, "n_neighbors": 2}, "mutual is for one neighbour alone, but got n_neighbors = 2"),
-        ({"mutual": "no"}, "mutual must be True or False, but got 'no'"),
+        ({"bias": 0, "n_neighbors": 2}, "bias can be 0 only for n_neighbors = 1, but got 2"),
+        ({"mutual": True, "n_neighbors": 2}, "mutual is only for n_neighbors = 1, but got 2: pass n_neighbors=1"),
+        ({"mutual": "no"}, "mutual must be a bool, but got 'no': pass True or False"),
         ({"noise": "output"}, "one of both, input"),
         ({"noise": np.array(["both", "input"])}, "one of both, input"),
         ({"alpha": 1e300}, "alpha must lie between 0.001 and 1e"),
@@ -386,7 +387,7 @@ def test_bad_input_of_transform():
 
 @pytest.mark.parametrize("n_components", [1, 2])
 def test_where_a_row_stands_does_not_matter(n_components):
-    model = quick(n_components=n_components, encoder="small", max_epochs=1).fit(PIXELS)
+    model = quick(n_components=n_components, encoder="small", epochs=1).fit(PIXELS)
     points, order = model.transform(PIXELS), np.random.RandomState(0).permutation(len(PIXELS))
     np.testing.assert_array_equal(model.transform(PIXELS[order]), points[order])
     np.testing.assert_array_equal(np.concatenate([model.transform(row[None]) for row in PIXELS[:20]]), points[:20])

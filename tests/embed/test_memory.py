@@ -8,7 +8,7 @@ import scipy.sparse
 import torch
 
 from khot.embed import SubsetSNE
-from khot.embed._rows import learn_shift
+from khot.embed._scaling import learn_scaling
 
 ROWS, COLUMNS = 1_000_000, 32
 MEGABYTE = 2**20
@@ -59,7 +59,7 @@ def test_a_million_rows_are_never_in_memory_together(tmp_path):
 def test_many_sparse_columns_are_dense_in_small_pieces_only():
     rows = scipy.sparse.random(3000, 10_000, density=1e-3, format="csr", random_state=0)  # 229 MB if dense
     tracemalloc.start()
-    learn_shift(rows, "auto")
+    learn_scaling(rows, "auto")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 90 * MEGABYTE

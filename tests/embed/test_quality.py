@@ -142,7 +142,7 @@ def test_equal_distances_and_votes():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"X": np.zeros((5, 2))}, InvalidValueError, "as many rows, but got 5 and 30"),
+        ({"X": np.zeros((5, 2))}, InvalidValueError, "same number of rows, but got 5 and 30"),
         ({"X": np.zeros(30)}, InvalidValueError, r"shape \(rows, columns\)"),
         ({"X": np.full((30, 2), np.nan)}, InvalidValueError, "X must be finite"),
         ({"X": [["a", "b"]] * 30}, InvalidValueError, "X must have numbers in rows of the same length"),
@@ -164,9 +164,9 @@ def test_bad_input(change, error, message):
     [
         ({"reference_labels": [0]}, r"labels of the references must have shape \(3,\), but got \(1,\)"),
         ({"labels": [[0]]}, "labels of the queries"),
-        ({"queries": [[0.0, 1.0]]}, "as many columns, but got 1 and 2"),
+        ({"queries": [[0.0, 1.0]]}, "same number of columns, but got 1 and 2"),
         ({"n_neighbors": 4}, "at most 3, but got 4"),
-        ({"labels": ["0"]}, "numbers both times, or texts, but got int64 of the references and <U1 of the queries"),
+        ({"labels": ["0"]}, "both be numbers, or both texts, but got int64 and <U1"),
         ({"reference_labels": [0, np.nan, 1]}, "labels of the references must not be NaN"),
         ({"reference_labels": [0, None, 1]}, r"labels of the references must be numbers or texts \(got object\)"),
         ({"reference_labels": [[0], [1, 2], [3]]}, "labels of the references must be numbers or texts"),

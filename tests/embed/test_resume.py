@@ -24,7 +24,7 @@ def same(one, two) -> bool:
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_stopped_in_the_training(kind, tmp_path):
-    whole = quick(kind, max_epochs=4, pretrain=True).fit(X)
+    whole = quick(kind, epochs=4, pretrain=True).fit(X)
     stop, steps = True, []
 
     def rate(step: int) -> float:
@@ -33,7 +33,7 @@ def test_stopped_in_the_training(kind, tmp_path):
             raise StopsError
         return 1e-3
 
-    options = {"max_epochs": 4, "pretrain": True, "learning_rate": rate, "folder": tmp_path / "run"}
+    options = {"epochs": 4, "pretrain": True, "learning_rate": rate, "folder": tmp_path / "run"}
     with pytest.raises(StopsError):
         quick(kind, **options).fit(X)
     stop, steps[:] = False, []
@@ -88,6 +88,6 @@ def test_nothing_is_left_behind(monkeypatch):
         return original(*arguments)
 
     original = _fitting.train
-    monkeypatch.setattr("khot.embed._base.train", train)
+    monkeypatch.setattr("khot.embed.estimator.train", train)
     quick().fit(X)
     assert not places[0].exists()

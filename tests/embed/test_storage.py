@@ -18,7 +18,7 @@ X, _ = clouds()
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("scale", ["auto", "columns", "raw"])
 def test_comes_back_to_the_bit(kind, scale, tmp_path, monkeypatch):
-    model = quick(kind, encoder="small", scale=scale, max_epochs=1).fit(X)
+    model = quick(kind, encoder="small", scale=scale, epochs=1).fit(X)
     model.save(tmp_path / "new" / "map")
     (tmp_path / "new" / "map" / "points.npy").touch()
     model.save(tmp_path / "new" / "map")  # a second time, over the first, whose points are gone
@@ -36,7 +36,7 @@ def test_comes_back_to_the_bit(kind, scale, tmp_path, monkeypatch):
 
 
 def test_parameters_changed_after_the_training(tmp_path):
-    model = quick(encoder="small", max_epochs=1).fit(X)
+    model = quick(encoder="small", epochs=1).fit(X)
     model.set_params(n_components=3, temperature=2.0).save(tmp_path)
     loaded = load(tmp_path)
     assert (loaded.n_components, loaded.temperature) == (3, 2.0)
@@ -44,12 +44,12 @@ def test_parameters_changed_after_the_training(tmp_path):
 
 
 def test_flags_of_numpy(tmp_path):
-    quick(encoder="small", max_epochs=1, mutual=np.bool_(True)).fit(X).save(tmp_path)
+    quick(encoder="small", epochs=1, mutual=np.bool_(True)).fit(X).save(tmp_path)
     assert load(tmp_path).mutual is True
 
 
 def test_a_full_disk(tmp_path, monkeypatch):
-    model = quick(encoder="small", max_epochs=1).fit(X)
+    model = quick(encoder="small", epochs=1).fit(X)
     model.save(tmp_path)
     before = model.transform(X)
 
@@ -75,7 +75,7 @@ def test_an_own_encoder_is_given_again(tmp_path):
 
 
 def test_folders_that_are_no_embeddings(tmp_path):
-    model = quick(encoder="small", max_epochs=1).fit(X)
+    model = quick(encoder="small", epochs=1).fit(X)
     with pytest.raises(ModelFileError, match="not the folder of an embedding"):
         load(tmp_path / "nothing")
     (tmp_path / "notes.txt").touch()

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import khot
+from khot._estimators.scaling import Scaling
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, KhotError, RunFolderError
 from khot.neighbors import SubsetKNNClassifier
-from khot.neighbors._training import NeighborLoss
+from khot.neighbors._objective import NeighborLoss
 from khot.neighbors.augmentation import augmented
-from khot.neighbors.scaling import Scaling
 from khot.schedules import Exponential
 from khot.training import SGD, Step
 from tests.neighbors.problems import DIGITS, PIXELS, TEST_PIXELS, WORDS, blobs, own_encoder, quick

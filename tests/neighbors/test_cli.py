@@ -160,7 +160,7 @@ def test_the_folder_is_looked_at_before_the_training(table, capsys):
         with pytest.raises(ModelFileError, match=message):
             run("fit", table / "train.csv", *FIT, "-o", out)
     with pytest.raises(InvalidValueError, match="outside of --out"):
-        run("fit", table / "train.csv", *FIT, "-o", table / "m", "--run", table / "m")
+        run("fit", table / "train.csv", *FIT, "-o", table / "m", "--folder", table / "m")
     assert "validation" not in capsys.readouterr().out
 
 
@@ -170,9 +170,9 @@ def test_accuracy_compares_labels_as_they_are_written(tmp_path, capsys):
     write(tmp_path / "odd.csv", [[*row, label or "?"] for row, label in zip(X.tolist(), y, strict=True)])
     run("fit", tmp_path / "train.csv", *FIT, "-o", tmp_path / "model")
     run("predict", tmp_path / "model", tmp_path / "odd.csv")
-    told = capsys.readouterr().err.split(maxsplit=2)
-    assert 0.6 < float(told[1]) < 0.7  # a third of the labels is unknown
-    assert "does not know the label '?'" in told[2]
+    printed = capsys.readouterr().err.split(maxsplit=2)
+    assert 0.6 < float(printed[1]) < 0.7  # a third of the labels is unknown
+    assert "does not know the label '?'" in printed[2]
 
 
 def test_ctrl_c_says_what_is_left(tmp_path, monkeypatch, capsys):
@@ -180,9 +180,9 @@ def test_ctrl_c_says_what_is_left(tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     np.savez(tmp_path / "train.npz", X=blobs()[0], y=blobs()[1])
-    monkeypatch.setattr("khot.neighbors.classifier.train", stopped)
-    again = f"train again with the folder '{tmp_path / 'run'}' (folder=, --run) and resume"
-    for options, message in (([], "nothing was kept"), (["--run", tmp_path / "run"], again)):
+    monkeypatch.setattr("khot.neighbors.estimator.train", stopped)
+    again = f"train again with the folder '{tmp_path / 'run'}' and resume"
+    for options, message in (([], "nothing was kept"), (["--folder", tmp_path / "run"], again)):
         arguments = ["knn", "fit", tmp_path / "train.npz", *FIT, "-o", tmp_path / "model", *options]
         with pytest.raises(SystemExit) as stop:
             main([str(argument) for argument in arguments])

@@ -97,7 +97,7 @@ def test_half_precision_far_from_the_origin():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"query_embeddings": torch.zeros(6, 2)}, InvalidValueError, "as many features"),
+        ({"query_embeddings": torch.zeros(6, 2)}, InvalidValueError, "same number of features"),
         ({"query_embeddings": torch.zeros(3)}, InvalidValueError, r"shape \(rows, features\)"),
         ({"query_embeddings": torch.full((6, 3), torch.nan)}, InvalidValueError, "finite"),
         ({"query_labels": torch.zeros(5)}, InvalidValueError, r"one label for each query, shape \(6,\)"),

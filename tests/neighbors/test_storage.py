@@ -98,7 +98,7 @@ def test_nothing_is_loaded_by_pickle(tmp_path, monkeypatch):
     SubsetKNNClassifier.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["draft_json", "draft_tensors"])
+@pytest.mark.parametrize("name", ["save_json", "save_tensors"])
 def test_a_model_outlives_a_save_that_fails(name, tmp_path, monkeypatch):
     X, y = blobs()  # noqa: N806
     model = quick(epochs=1).fit(X, y)
@@ -133,7 +133,7 @@ def test_files_of_two_saves_are_told_apart(tmp_path):
     (first / "tensors.safetensors").write_bytes((second / "tensors.safetensors").read_bytes())
     with pytest.raises(ModelFileError, match="not the one that was saved with"):
         SubsetKNNClassifier.load(first)
-    (second / "tensors.safetensors.draft").touch()  # of a save that was killed
+    (second / ".tensors.safetensors").touch()  # of a save that was killed
     quick().fit(X, WORDS[y]).save(second)
 
 

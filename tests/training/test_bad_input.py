@@ -21,19 +21,19 @@ MONITORED = Settings(epochs=1, batch_size=25, monitor="error")
         ({"module": squared_error}, InvalidTypeError, "module must be a torch.nn.modules.module.Module"),
         ({"module": nn.Tanh()}, InvalidValueError, "no parameter that requires a gradient"),
         ({"loss": "mse"}, InvalidTypeError, r"loss must be a function of \(module, batch, step\), but got 'mse'"),
-        ({"data": [1.0, 2.0]}, InvalidTypeError, "data must be a tensor or array.*got float as part 0"),
-        ({"data": None}, InvalidTypeError, "data must be a tensor or array.*got NoneType"),
+        ({"data": [1.0, 2.0]}, InvalidTypeError, "data must be a tensor, an array.*got float as part 0"),
+        ({"data": None}, InvalidTypeError, "data must be a tensor, an array.*got NoneType"),
         ({"data": ()}, InvalidValueError, "data must have a tensor or array"),
         ({"data": np.array([["a"]] * 9)}, InvalidTypeError, "part 0 has dtype <U1"),
         ({"data": {"x": np.array([[None]] * 9)}}, InvalidTypeError, "part x has dtype object"),
         ({"data": {"x": torch.zeros(())}}, InvalidValueError, "data must consist of rows, but part x"),
-        ({"data": (torch.zeros(30), np.zeros(31))}, InvalidValueError, "as many rows.*'0': 30, '1': 31"),
+        ({"data": (torch.zeros(30), np.zeros(31))}, InvalidValueError, "the same number of rows.*'0': 30, '1': 31"),
         ({"data": torch.zeros(20, 5)}, InvalidValueError, "batch_size must be at most .* 20, but got 25"),
         ({"settings": {"epochs": 3}}, InvalidTypeError, "settings must be a khot.training.settings.Settings"),
         ({"validate": error_rate}, InvalidValueError, "validate and settings.monitor belong together"),
         ({"settings": MONITORED}, InvalidValueError, "validate and settings.monitor belong together"),
         ({"settings": MONITORED, "validate": 3}, InvalidTypeError, "validate must be a function"),
-        ({"accelerator": "abacus"}, InvalidValueError, "accelerator must be one of cpu, .* but got 'abacus'"),
+        ({"device": "abacus"}, InvalidValueError, "device must be one of cpu, .* but got 'abacus'"),
         ({"precision": "8"}, InvalidValueError, "precision must be one of"),
         ({"devices": 0}, InvalidValueError, "devices must be at least 1"),
         ({"devices": "2"}, InvalidTypeError, "devices must be an int"),
@@ -55,7 +55,7 @@ def test_a_loss_without_a_gradient(tmp_path: Path):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without it")
 def test_device_that_is_not_there(tmp_path: Path):
     with pytest.raises(RuntimeError, match="CUDA"):
-        fit(**GOOD, folder=tmp_path / "run", accelerator="cuda")
+        fit(**GOOD, folder=tmp_path / "run", device="cuda")
     assert not list(tmp_path.iterdir())
 
 
@@ -73,8 +73,8 @@ def test_device_that_is_not_there(tmp_path: Path):
         ({"averaging": -0.5}, "averaging must be positive"),
         ({"patience": 0}, "patience must be at least 1"),
         ({"monitor": 3}, "monitor must be a str"),
-        ({"maximize": True}, "maximize is for a monitored number"),
-        ({"seed": 1.5}, "seed must be an int"),
+        ({"maximize": True}, "maximize needs a monitored number"),
+        ({"random_state": 1.5}, "random_state must be an int"),
     ],
 )
 def test_settings(change: dict, message: str):

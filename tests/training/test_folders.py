@@ -47,6 +47,14 @@ def test_another_run_is_not_overwritten(tmp_path: Path):
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+def test_names_in_settings_stay(tmp_path: Path):
+    """Runs of earlier versions can be resumed: the names in their settings.json are those of today."""
+    train(tmp_path)
+    names = ["khot", "epochs", "batch_size", "learning_rate", "optimizer", "temperature", "clip_norm", "averaging"]
+    names += ["monitor", "maximize", "patience", "seed", "loss", "validate", "precision", "module", "weights", "data"]
+    assert list(json.loads((tmp_path / "settings.json").read_text())) == names
+
+
 def other_data():
     x, y = data()
     return x + (torch.arange(50) == 31)[:, None], y
@@ -159,7 +167,7 @@ def test_by_default_runs_live_in_the_cache(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_killed_while_the_folder_was_made(tmp_path: Path):
-    (tmp_path / "settings.json.draft").write_text("{")
+    (tmp_path / ".settings.json").write_text("{")
     assert fit(network(), squared_error, data(), SHORT, folder=tmp_path, resume=True).history
     (tmp_path / "settings.json").write_text("{")
     with pytest.raises(RunFolderError, match=r"settings.json is damaged"):
@@ -187,7 +195,7 @@ def test_draft_never_passes_as_a_checkpoint(tmp_path: Path, monkeypatch: pytest.
     """Whatever file the process is killed at, the last checkpoint is whole."""
     tensors = {"a": torch.arange(3.0)}
     first = _checkpoints.write(tmp_path, 1, tensors, {"b": 1}, keep=None)
-    for name in ("write_tensors", "write_json", "_digest"):
+    for name in ("write_tensors", "write_json", "digest"):
         with monkeypatch.context() as patch:
             patch.setattr(_checkpoints, name, lambda *rest: 1 / 0)
             with pytest.raises(ZeroDivisionError):

@@ -44,8 +44,16 @@ def no_numbers(module: torch.nn.Module) -> dict[str, float]:
 
 
 def test_the_error_of_one_process_stops_both(tmp_path: Path):
+    loss = problems.NoteAtExit(tmp_path / "notes")
     with pytest.raises(InvalidValueError, match="must return the monitored number 'error'"):
-        fit(network(), problems.among_all, data(), SETTINGS, validate=no_numbers, folder=tmp_path, devices=2)
+        fit(network(), loss, data(), SETTINGS, validate=no_numbers, folder=tmp_path / "run", devices=2)
+    assert {note.read_text() for note in loss.folder.iterdir()} == {"the group has ended"}
+
+
+def test_the_group_ends_before_the_processes(tmp_path: Path):
+    loss = problems.NoteAtExit(tmp_path / "notes")
+    train(loss, tmp_path / "run", devices=2)
+    assert [note.read_text() for note in loss.folder.iterdir()] == 2 * ["the group has ended"]
 
 
 def test_control_c_in_one_process_stops_both(tmp_path: Path):
@@ -64,9 +72,9 @@ class TwoProcesses:
     def __init__(self, loss: float, stop: float) -> None:
         self.other = torch.tensor([loss, stop])
 
-    def all_reduce(self, told: torch.Tensor, reduce_op: str) -> torch.Tensor:
+    def all_reduce(self, tensor: torch.Tensor, reduce_op: str) -> torch.Tensor:
         assert reduce_op == "mean"
-        return (told + self.other) / 2
+        return (tensor + self.other) / 2
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_the_training_has_noise_and_learns(whole, tmp_path: Path):
     again = train(tmp_path / "again")
     assert same(whole, again)
     assert not same(
-        whole, train(tmp_path / "other", settings=problems.Settings(**{**vars(problems.SETTINGS), "seed": 4}))
+        whole, train(tmp_path / "other", settings=problems.Settings(**{**vars(problems.SETTINGS), "random_state": 4}))
     )
 
 
@@ -179,7 +179,7 @@ def test_damaged_checkpoints(whole, tmp_path: Path, how: str):
     older, newer = sorted((tmp_path / "checkpoints").glob("step-*"))
     damage(newer, how)
     (tmp_path / "checkpoints" / "draft").mkdir()  # as a process leaves it that is killed while it writes
-    with pytest.warns(UserWarning, match="going on from .*step-000000010, as later checkpoints are damaged"):
+    with pytest.warns(UserWarning, match="continuing from .*step-000000010, because later checkpoints are damaged"):
         assert same(whole, train(tmp_path, resume=True))
     for path in (tmp_path / "checkpoints").glob("step-*"):
         damage(path, how)

@@ -1,1 +1,1 @@
-"""What the three applications share: fitting, storage, scaling, distances."""
+"""What the applications share: input, scaling, fitting, encoding, saving, distances."""

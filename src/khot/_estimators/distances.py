@@ -1,28 +1,28 @@
-"""Squared Euclidean distances by one matrix product, whose terms cancel where points are near to one another."""
+"""Squared Euclidean distances by one matrix product, which loses digits where points are near each other."""
 
 import torch
 from torch import Tensor
 
-_NOISE = 2.0**-46  # of the squares that a squared distance in float64 is made of: what is less is a rounding error
+_NOISE = 2.0**-46  # relative to the squares of the points: smaller squared distances in float64 are rounding errors
 
 
 def squared_distances(left: Tensor, right: Tensor) -> Tensor:
-    """Squared distances (n, m) of rows (n, d) to rows (m, d), at least in float32; rounding may leave some below 0.
+    """Squared distances (n, m) of rows (n, d) to rows (m, d), at least in float32. Rounding may make some negative.
 
     >>> squared_distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
     tensor([[ 1., 25.]])
     """
     left, right = (points.to(torch.promote_types(points.dtype, torch.float32)) for points in (left, right))
-    centre = right.detach().mean(0)  # near the origin the squares below cancel less
+    centre = right.detach().mean(0)  # cancellation is smaller near the origin
     left, right = left - centre, right - centre
     squares = left.square().sum(1, keepdim=True) + right.square().sum(1)
     return torch.addmm(squares, left, right.T, alpha=-2)
 
 
 def careful_distances(left: Tensor, right: Tensor, right_squares: Tensor) -> Tensor:
-    """Squared distances (n, m) of rows in float64 whose centre is about 0; those of equal rows are 0.
+    """Squared distances (n, m) of rows in float64 with a mean near 0. Equal rows have distance 0.
 
-    `right_squares` (m,) are the squared lengths of `right`, which may serve many tables.
+    `right_squares` (m,) are the squared lengths of `right`, which can be reused for many tables.
 
     >>> rows = torch.tensor([[0.1, 0.7], [0.1, -0.3]]).double()
     >>> careful_distances(rows[:1], rows, rows.square().sum(1))

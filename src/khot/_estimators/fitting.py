@@ -1,24 +1,25 @@
-"""What the scikit-learn faces of the applications share."""
+"""Steps that all estimators take in `fit`."""
 
+import copy
 import numbers
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from sklearn.utils import check_random_state
+from torch import nn
 
 from khot import _checks
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
-
-DEVICES = ("cpu", "cuda", "mps", "auto")
+from khot.training.folders import how_to_resume
+from khot.training.runs import DEVICES
 
 
 def draw_seed(random_state: Any) -> int:
-    """The seed of a training.
+    """Seed of a training.
 
     >>> draw_seed(0) == draw_seed(0)
     True
@@ -31,17 +32,24 @@ def draw_seed(random_state: Any) -> int:
         ) from error
 
 
+def new_network(seed: int, build: Callable[[], nn.Module]) -> nn.Module:
+    """Copy of a network that is built with a seed, without a change to torch's own generator."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        return copy.deepcopy(build())
+
+
 def find_device(name: str) -> torch.device:
-    """The device of a name; that of "auto" is the CPU where there is no other."""
+    """Device by name; "auto" is the accelerator of this machine, or the CPU if there is none."""
     _checks.choice("device", name, DEVICES)
-    there = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
-    if name not in ("cpu", "auto", there.type):
-        raise InvalidValueError(f"device {name!r} is not available, but {there.type!r} is: pass that, or 'auto'")
-    return torch.device("cpu") if name == "cpu" else there
+    available = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    if name not in ("cpu", "auto", available.type):
+        raise InvalidValueError(f"device {name!r} is not available, but {available.type!r} is: pass that, or 'auto'")
+    return torch.device("cpu") if name == "cpu" else available
 
 
 def encoder_name(encoder: Any, names: Collection[str]) -> str:
-    """The name of an encoder that is not a module of yours."""
+    """Name of one of khot's encoders."""
     if not isinstance(encoder, str):
         raise InvalidTypeError(
             f"encoder must be one of {', '.join(names)} or a torch.nn.Module, "
@@ -51,9 +59,9 @@ def encoder_name(encoder: Any, names: Collection[str]) -> str:
 
 
 def check_resume(estimator: Any) -> None:
-    """Refuse to resume a training whose folder is not named, or that drew its own seed."""
+    """Refuse to resume a training without a folder, or with a seed that was drawn at random."""
     if estimator.resume and estimator.folder is None:
-        raise InvalidValueError("resume needs the folder of the training, but got none: pass it (folder=, --run)")
+        raise InvalidValueError("resume needs the folder of the training, but got none: pass the folder")
     if estimator.resume and not isinstance(estimator.random_state, numbers.Integral):
         raise InvalidValueError(
             f"resume needs the seed of the training, but random_state is {estimator.random_state!r}: pass its int"
@@ -61,13 +69,13 @@ def check_resume(estimator: Any) -> None:
 
 
 def equal_shares(size: int, processes: int) -> int:
-    """The largest multiple of the number of processes up to `size`, as all of them get equal shares."""
+    """Largest multiple of the number of processes up to `size`, since all of them get equal shares."""
     return max(size // processes, 1) * processes
 
 
 @contextmanager
 def fitting(estimator: Any) -> Iterator[Path]:
-    """The folder of a training, which goes afterwards if none was named; what fails leaves the estimator as it was."""
+    """Folder of a training, which is temporary unless the estimator has one. A failure restores the estimator."""
     if estimator.folder is not None and not isinstance(estimator.folder, str | Path):
         raise InvalidTypeError(f"folder must be a path, but got {estimator.folder!r}: name a folder for the training")
     before = dict(vars(estimator))
@@ -81,36 +89,9 @@ def fitting(estimator: Any) -> Iterator[Path]:
         vars(estimator).clear()
         vars(estimator).update(before)
         if isinstance(error, KeyboardInterrupt):
-            raise KeyboardInterrupt(f"stopped by Ctrl-C{_how_to_go_on(estimator.folder)}") from None
+            nothing_kept = "nothing was kept: pass a folder to be able to resume"
+            hint = nothing_kept if estimator.folder is None else how_to_resume(estimator.folder)
+            raise KeyboardInterrupt(f"stopped by Ctrl-C: {hint}") from None
         if isinstance(error, DivergedError) and estimator.folder is None:
             raise DivergedError(error.what, hint=error.hint) from None  # the checkpoint is gone
         raise
-
-
-def _how_to_go_on(folder: Path | str | None) -> str:
-    if folder is None:
-        return ", and nothing was kept: pass a folder (folder=, --run) to be able to resume"
-    return (
-        f": to go on, train again with the folder {str(folder)!r} (folder=, --run) and resume (resume=True, --resume)"
-    )
-
-
-def as_array(value: Any) -> Any:
-    """Tensors as arrays; the rest is for scikit-learn to judge, but for what it would take for numbers."""
-    if isinstance(value, torch.Tensor):
-        if value.layout != torch.strided:
-            raise InvalidTypeError(f"a tensor of layout {value.layout} cannot be used: pass x.to_dense()")
-        return (value.float() if value.dtype == torch.bfloat16 else value).detach().cpu().numpy()
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InvalidValueError("an array with masked values cannot be used: fill them in, or leave out such rows")
-    if getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):
-        raise InvalidTypeError(f"an array of {value.dtype} cannot be used: convert it to numbers or texts")
-    return value
-
-
-def in_one_line(error: Exception) -> str:
-    """What scikit-learn found; of missing values it would go on for a page."""
-    message = str(error)
-    if "contains NaN" in message or "contains infinity" in message:
-        return f"{message.splitlines()[0].rstrip('.')}: fill in or leave out such rows"
-    return message.replace("\n", " ")

@@ -1,192 +1,127 @@
-"""A fitted model on disk: a folder with tensors (safetensors) and numbers (JSON); nothing in it is executed."""
+"""A fitted model on disk: a folder with tensors (safetensors) and numbers (JSON). Loading it executes nothing."""
 
-import copy
-import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor, nn
 
-from khot import __version__, _checks
+from khot import __version__
+from khot._files import digest, new_file, read_tensors, save_json, save_tensors
 from khot.errors import ModelFileError, one_line
-from khot.training._checkpoints import draft_json, draft_tensors, read_tensors
 
-_TENSORS, _ENCODER = "tensors.safetensors", "encoder/"
+LAYOUT, BLACK_BOX = "table.json", "black_box.json"  # what the command line remembers about a table and a black box
+_TENSORS = "tensors.safetensors"
 _FORMAT = 1
-_ELSEWHERE = {"encoder", "device", "devices", "folder", "resume", "verbose"}  # about one machine or run
 
 
-def write_model(
-    folder: Path,
-    kind: str,
-    model: Any,
-    numbers: dict[str, Any],
-    tensors: dict[str, Tensor],
-    beside: Collection[str] = (),
-) -> None:
-    """Write an estimator with an encoder and these numbers and tensors as well.
+@dataclass(frozen=True)
+class Kind:
+    """Kind of model: its name, which its JSON file shares, and further files that the command line writes."""
 
-    `kind` is what it is called in errors, and the name of its JSON file. Files of the names in `beside` may stay there.
-    """
-    numbers = {
-        "parameters": _plain(model.get_params(deep=False)),
-        "encoder": model.encoder if isinstance(model.encoder, str) else None,
-        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
-        "history": model.history_,
-        **numbers,
-    }
-    write_parts(folder, kind, numbers, tensors | weights_of(model.encoder_, _ENCODER), beside)
+    name: str
+    further_files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+
+    def numbers_in(self, folder: Path) -> Path:
+        """Path of the JSON file."""
+        return folder / f"{self.name}.json"
 
 
-def write_parts(
-    folder: Path, kind: str, numbers: dict[str, Any], tensors: dict[str, Tensor], beside: Collection[str] = ()
-) -> None:
-    """Write numbers and tensors such that files of two saves are told apart."""
-    check_folder(folder, kind, beside)
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = draft_tensors(folder / _TENSORS, {name: tensor.clone() for name, tensor in tensors.items()})
-    about = {"format": _FORMAT, "khot": __version__, **numbers, "digest": _digest(draft)}
-    try:
-        words = draft_json(folder / f"{kind}.json", about)
-    except (TypeError, ValueError) as error:
-        raise ModelFileError(f"{_a(kind)} cannot be saved to {folder}: {error}") from error
-    draft.replace(folder / _TENSORS)  # not before both are written: what fails must not cost the model that is there
-    words.replace(folder / f"{kind}.json")
+CLASSIFIER = Kind("classifier", (LAYOUT,))
+EMBEDDING = Kind("embedding", (LAYOUT, "points.npy", "map.png", "map.html"))
+EXPLAINER = Kind("explainer", (BLACK_BOX,))
 
 
-def weights_of(module: nn.Module, prefix: str) -> dict[str, Tensor]:
-    """The state of a module on the CPU, with a prefix before every name."""
-    return {prefix + name: value.detach().cpu() for name, value in module.state_dict().items()}
-
-
-def load_weights(folder: Path, module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> nn.Module:
-    """Give a module the state that was written with a prefix; it is in `eval()` mode then."""
-    weights = {name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)}
-    try:
-        module.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ModelFileError(
-            f"{prefix.rstrip('/')} does not fit the weights in {folder} ({one_line(error)}): pass the same make"
-        ) from error
-    return module.eval()
-
-
-def check_folder(folder: Path, kind: str, beside: Collection[str] = ()) -> None:
-    """Refuse a folder to which no such model can be written, as it holds other things."""
+def check_folder(folder: Path, kind: Kind) -> None:
+    """Refuse a folder to which a model of this kind cannot be written, or which holds other things."""
     if folder.exists() and not folder.is_dir():
-        raise ModelFileError(f"{folder} is a file: save {_a(kind)} to a folder")
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK) or (folder.is_symlink() and not folder.exists()):
-        raise ModelFileError(f"{folder} cannot be made or written to: save {_a(kind)} to another folder")
-    files = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    inside = {name for name in files if not name.startswith(".") and not name.endswith(".draft")}
-    if not inside <= {f"{kind}.json", _TENSORS, *beside} or (inside and not _is_model(folder / f"{kind}.json")):
-        raise ModelFileError(f"{folder} holds other things than {_a(kind)}: save it to a new or empty folder")
+        raise ModelFileError(f"{folder} is a file: save {kind} to a folder")
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK) or (folder.is_symlink() and not folder.exists()):
+        raise ModelFileError(f"{folder} cannot be made or written to: save {kind} to another folder")
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    names = {name for name in names if not name.startswith(".")}
+    known = {kind.numbers_in(folder).name, _TENSORS, *kind.further_files}
+    if names and not (names <= known and _is_model(kind.numbers_in(folder))):
+        raise ModelFileError(f"{folder} holds other things than {kind}: save it to a new or empty folder")
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a file was written by khot."""
+    """Whether khot wrote a JSON file."""
     try:
         return {"format", "khot", "digest"} <= json.loads(path.read_text(encoding="utf-8")).keys()
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def discard(folder: Path, beside: Collection[str]) -> None:
-    """Remove what was written beside the model before."""
-    for name in beside:
+def write_parts(folder: Path, kind: Kind, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write numbers and tensors, with a digest that tells whether both were saved together."""
+    check_folder(folder, kind)
+    with new_file(kind.numbers_in(folder)) as json_file, new_file(folder / _TENSORS) as tensor_file:
+        save_tensors(tensor_file, {name: tensor.clone() for name, tensor in tensors.items()})
+        try:
+            about = {"format": _FORMAT, "khot": __version__, **numbers, "digest": digest(tensor_file)}
+            save_json(json_file, about)
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(f"{kind} cannot be saved to {folder}: {error}") from error
+
+
+def discard(folder: Path, kind: Kind) -> None:
+    """Remove the further files of the model that was in the folder before."""
+    for name in kind.further_files:
         (folder / name).unlink(missing_ok=True)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def read_numbers(folder: Path, kind: str) -> dict[str, Any]:
-    """The numbers of a model."""
-    path = folder / f"{kind}.json"
+def read_numbers(folder: Path, kind: Kind) -> dict[str, Any]:
+    """Numbers of a model."""
+    path = kind.numbers_in(folder)
     if not path.is_file():
-        raise ModelFileError(f"{folder} is not the folder of {_a(kind)}: pass the folder that it was saved to")
-    try:
+        raise ModelFileError(f"{folder} is not the folder of {kind}: pass the folder that it was saved to")
+    with reading(folder):
         numbers = json.loads(path.read_text(encoding="utf-8"))
         if numbers["format"] != _FORMAT:
             raise ValueError(f"format {numbers['format']}, of another version of khot")
-    except Exception as error:
-        raise _damaged(folder, error) from error
-    return numbers
+        return numbers
 
 
-def read_model(
-    folder: Path,
-    kind: str,
-    model: Any,
-    restore: Callable[[dict[str, Any], dict[str, Tensor]], None],
-    build: Callable[[str], nn.Module],
-    encoder: nn.Module | None,
-) -> None:
-    """Make an unfitted estimator the one that was written, or raise an error that says what is wrong with the folder.
-
-    `restore` gets the numbers and tensors, then `build` the name of the encoder, if it is one of khot's; if it is not,
-    `encoder` is one of the same make.
-    """
-    numbers, tensors = read_parts(folder, kind)
-    with reading(folder):
-        name = numbers["encoder"]
-        model.set_params(**_plain(numbers["parameters"]))
-        model.history_ = numbers["history"]
-        if numbers["feature_names"]:
-            model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)
-        restore(numbers, tensors)
-    module = _encoder(folder, name, build, encoder)
-    model.encoder_ = load_weights(folder, module, tensors, _ENCODER)
-    model.encoder = name or encoder
-
-
-def read_parts(folder: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The numbers and tensors of a model."""
+def read_parts(folder: Path, kind: Kind) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Numbers and tensors of a model."""
     numbers = read_numbers(folder, kind)
     with reading(folder):
-        if numbers["digest"] != _digest(folder / _TENSORS):
-            raise ValueError(f"{_TENSORS} is not the one that was saved with {kind}.json")
+        if numbers["digest"] != digest(folder / _TENSORS):
+            raise ValueError(f"{_TENSORS} is not the one that was saved with {kind.numbers_in(folder).name}")
         return numbers, read_tensors(folder / _TENSORS)
 
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """Whatever goes wrong inside is told as damage of the folder."""
+    """Report any error inside as damage of the folder."""
     try:
         yield
     except Exception as error:  # safetensors has errors of its own
-        raise _damaged(folder, error) from error
+        raise ModelFileError(f"{folder} cannot be read ({type(error).__name__}: {error}): save it again") from error
 
 
-def _a(kind: str) -> str:
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+def weights_of(module: nn.Module, prefix: str) -> dict[str, Tensor]:
+    """State of a module on the CPU, with a prefix before every name."""
+    return {prefix + name: value.detach().cpu() for name, value in module.state_dict().items()}
 
 
-def _damaged(folder: Path, error: Exception) -> ModelFileError:
-    return ModelFileError(f"{folder} cannot be read ({type(error).__name__}: {error}): save it anew")
-
-
-def _encoder(folder: Path, name: str | None, build: Callable[[str], nn.Module], given: nn.Module | None) -> nn.Module:
-    if name is None and given is None:
-        raise ModelFileError(f"{folder} was saved with an encoder of your own: pass such a module as encoder")
-    if name is not None and given is not None:
-        raise ModelFileError(f"{folder} was saved with the encoder {name!r}: do not pass another one")
-    if name is None:
-        return copy.deepcopy(_checks.instance("encoder", given, nn.Module))
-    with reading(folder):
-        return build(name)
-
-
-def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The numbers and words among the parameters that are not about one machine or run."""
-    kinds = (bool, int, float, str, np.bool_, np.integer, np.floating)
-    values = {name: value for name, value in parameters.items() if name not in _ELSEWHERE and isinstance(value, kinds)}
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
+def load_weights(folder: Path, module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> nn.Module:
+    """Load the state that was written with a prefix into a module, and put that into `eval()` mode."""
+    weights = {name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)}
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(
+            f"{prefix.rstrip('/')} does not fit the weights in {folder} ({one_line(error)}): "
+            "pass a module of the same architecture"
+        ) from error
+    return module.eval()

@@ -1,15 +1,15 @@
-"""`khot demo`: see what khot does."""
+"""`khot demo`: the main uses of khot on one page."""
 
 from pathlib import Path
 
 
 def demo(*, out: Path = Path("khot-demo")) -> None:
-    """Run the main jobs on embedded data, without network, and write a page to look at.
+    """Run the main applications on data that come with khot, and write a page with the results.
 
     Parameters
     ----------
     out
-        Folder for index.html, its pictures and data.
+        Folder for index.html and its pictures and data.
     """
     from khot.experiments.demo import run
 

@@ -1,28 +1,28 @@
-"""Files and folders on the command line, checked before any work is done."""
+"""Files and folders on the command line, checked before any work begins."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 
-def check_run(run: Path | None, out: Path) -> None:
-    """Refuse a run in the folder of the model or around it, which would then hold other things, and one in a file."""
+def check_folder_option(folder: Path | None, out: Path) -> None:
+    """Refuse a folder for the training that is a file, lies in the folder of the model, or contains it."""
     from khot.errors import InvalidValueError
 
-    if run is None:
+    if folder is None:
         return
-    if run.is_file():
-        raise InvalidValueError(f"--run must be a folder, but {run} is a file: name another")
-    inner, outer = run.resolve(), out.resolve()
+    if folder.is_file():
+        raise InvalidValueError(f"--folder must be a folder, but {folder} is a file: name another folder")
+    inner, outer = folder.resolve(), out.resolve()
     if outer in (inner, *inner.parents) or inner in outer.parents:
         raise InvalidValueError(
-            f"--run must be a folder outside of --out, and not around it, but got {run} and {out}: "
-            "choose another for --run"
+            f"--folder must be a folder outside of --out that does not contain it, but got {folder} and {out}: "
+            "choose another folder"
         )
 
 
 def check_inputs(out: Path, inputs: Mapping[str, Path]) -> None:
-    """Refuse files, by what they are, in a folder whose files are to be replaced."""
+    """Refuse input files, given with their names, in the folder whose files will be replaced."""
     from khot.errors import InvalidValueError
 
     for what, path in inputs.items():
@@ -31,9 +31,9 @@ def check_inputs(out: Path, inputs: Mapping[str, Path]) -> None:
 
 
 def check_outputs(rows: Path, outputs: Mapping[str, Path | None], model: Path | None = None) -> None:
-    """Refuse files, by the options that name them, that cannot be written or would replace the rows or each other.
+    """Refuse output files, given with their options, that cannot be written, or that replace the rows or each other.
 
-    Nor may they be in the folder of the model.
+    Files in the folder of the model are refused as well.
     """
     from khot.errors import InvalidValueError
 
@@ -49,6 +49,6 @@ def check_outputs(rows: Path, outputs: Mapping[str, Path | None], model: Path | 
             raise InvalidValueError(f"{option} and {other} are both {path}: name two files")
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
             raise InvalidValueError(
-                f"{option} must be a file that can be written, but got {path}: name one in a folder that is there"
+                f"{option} must be a file that can be written, but got {path}: name one in a folder that exists"
             )
         taken[path.resolve()] = option

@@ -2,15 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from khot._relaxations import RELAXATIONS, find
-from khot.cli.files import check_outputs, check_run
+from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 
-knn = App(name="knn", help="Classify rows by their k nearest neighbours in learnt features.")
+if TYPE_CHECKING:
+    RelaxationName = str
+else:
+    RelaxationName = Literal[*RELAXATIONS]
+
+knn: App = App(name="knn", help="Classify rows by their k nearest neighbours in learned features.")
 
 
 @knn.command
@@ -23,7 +28,7 @@ def fit(
     header: bool | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     encoder: Literal["mlp", "convnet", "resnet"] | None = None,
-    relaxation: Literal[*RELAXATIONS] = "successive_softmax",  # pyright: ignore[reportInvalidTypeForm]
+    relaxation: RelaxationName = "successive_softmax",
     temperature: float = 1.0,
     candidates: WholeNumber = 100,
     epochs: WholeNumber = 20,
@@ -35,7 +40,7 @@ def fit(
     devices: WholeNumber = 1,
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     resume: bool = False,
 ) -> None:
     """Train a classifier and save it.
@@ -47,51 +52,50 @@ def fit(
     out
         Folder for the classifier.
     k
-        Neighbours that vote.
+        Number of neighbours that vote.
     label
         Name of the label column of a CSV file, if it is not the last.
     header
-        Whether the first line of a CSV file has names; by default if it has no number, or a word above numbers.
+        Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
     ignore
-        Names of columns of a CSV file that are left out, such as ids.
+        Names of columns of a CSV file to leave out, such as ids.
     encoder
-        By default mlp for tables and convnet for images.
+        Encoder; by default mlp for tables and convnet for images.
     relaxation
-        How neighbours are sampled in training; neuralsort is the method of Grover et al.
+        Relaxation by which neighbours are sampled in training; neuralsort is the method of Grover et al.
     temperature
         Temperature of the relaxation.
     candidates
-        Candidates in a training step.
+        Number of candidates in a training step.
     epochs
-        Passes over the data.
+        Number of passes over the data.
     batch_size
-        Rows of a training step.
+        Number of rows in a training step.
     learning_rate
-        Rate of Adam.
+        Learning rate of Adam.
     validation_share
-        Share of the rows that tells the best epoch.
+        Share of the rows that is held out to find the best epoch.
     augment
-        Move images at random, mirror them, or both.
+        Move images at random, mirror half of them, or both.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     devices
         Number of processes to train with.
     precision
-        That of the encoder in training.
+        Precision of the encoder in training.
     seed
-        Seed of all that is random.
-    run
-        Folder to keep the training in, so that it can be resumed.
+        Seed of all random numbers.
+    folder
+        Folder for the checkpoints of the training, from which it can be resumed.
     resume
-        Go on with the training in the folder of --run.
+        Continue the training in --folder.
     """
-    from khot._estimators.storage import check_folder
+    from khot._estimators.storage import CLASSIFIER, LAYOUT, check_folder
     from khot._tables import read_rows, write_layout
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors._storage import BESIDE, KIND
 
-    check_folder(out, KIND, BESIDE)
-    check_run(run, out)
+    check_folder(out, CLASSIFIER)
+    check_folder_option(folder, out)
     rows, labels, layout = read_rows(train, label, header, ignore)
     print(f"read {_summary(rows, labels, layout)}")
     model = SubsetKNNClassifier(
@@ -110,19 +114,18 @@ def fit(
         precision=precision,
         random_state=seed,
         verbose=True,
-        folder=run,
+        folder=folder,
         resume=resume,
     )
     model.fit(rows, labels)
-    (out / BESIDE[0]).unlink(missing_ok=True)  # of the model before
     model.save(out)
     if layout is not None:
-        write_layout(out / BESIDE[0], layout)
+        write_layout(out / LAYOUT, layout)
     print(f"wrote {out}, with the weights of epoch {model.best_epoch_ + 1}")
 
 
 def _summary(rows: Any, labels: Any, layout: Any) -> str:
-    """What was read, for the user to see whether it is what was meant."""
+    """Description of the data, so that the user can check it."""
     import numpy as np
 
     size = " × ".join(map(str, rows.shape[1:]))
@@ -149,37 +152,37 @@ def predict(
     header: bool | None = None,
     device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
 ) -> None:
-    """Predict labels, and tell the neighbours that they rest on.
+    """Predict labels, and list the neighbours on which they are based.
 
     The columns of a CSV file may come in another order than in training if both files have names. If the file has
-    labels, the accuracy is told at the end, apart from the output.
+    labels, the accuracy is printed to stderr at the end.
 
     Parameters
     ----------
     model
         Folder of a classifier that `khot knn fit` wrote.
     rows
-        An NPZ file with an array X, or a CSV file; labels may be there.
+        An NPZ file with an array X, or a CSV file, with or without labels.
     out
-        CSV file for the predictions, which else are printed.
+        CSV file for the predictions; by default they are printed.
     evidence
-        CSV file for the neighbours: row, rank, index of the training row (from 0), distance, label.
+        CSV file for the neighbours: row, rank, index of the training row (from 0), distance and label.
     probabilities
-        CSV file for the share of the votes that each class gets.
+        CSV file for the share of votes of each class.
     label
-        Name of the label column of a CSV file, if it is another one than in training.
+        Name of the label column of a CSV file, if it is not the one of the training.
     header
-        Whether the first line of a CSV file has names; by default if it has no number, or a word above numbers.
+        Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     """
+    from khot._estimators.storage import LAYOUT
     from khot._tables import read_layout, read_queries, write_csv
     from khot.neighbors import SubsetKNNClassifier
-    from khot.neighbors._storage import BESIDE
 
     check_outputs(rows, {"--out": out, "--evidence": evidence, "--probabilities": probabilities}, model)
     classifier = SubsetKNNClassifier.load(model, device=device)
-    layout = read_layout(model / BESIDE[0])
+    layout = read_layout(model / LAYOUT)
     queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)
     neighbors = classifier.kneighbors(queries)
     predictions = classifier.vote(*neighbors)
@@ -196,17 +199,17 @@ def predict(
 
 
 def _accuracy(predictions: Any, labels: Any, classes: Any) -> str:
-    """The share of right predictions; labels are compared as they are written, as those of a file may be all texts."""
+    """Share of right predictions. Labels are compared as texts, since those of a file may all be texts."""
     import numpy as np
 
     wanted, got, known = ([_written(label) for label in part] for part in (labels, predictions, classes))
     unknown = sorted({*wanted} - {*known})
-    told = f"accuracy {np.mean([x == y for x, y in zip(got, wanted, strict=True)]):.4f}"
-    return told + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")
+    text = f"accuracy {np.mean([x == y for x, y in zip(got, wanted, strict=True)]):.4f}"
+    return text + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")
 
 
 def _written(label: Any) -> str:
-    """A label as text, whole numbers without a point."""
+    """Label as text; whole numbers have no decimal point."""
     text = str(label)
     try:
         number = float(text)

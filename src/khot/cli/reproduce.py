@@ -1,4 +1,4 @@
-"""`khot reproduce ...`: the paper's tables and figures."""
+"""`khot reproduce ...`: the tables and figures of the paper."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from khot.cli.numbers import WholeNumber
 
-reproduce = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
+reproduce: App = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
 
 
 @reproduce.command
@@ -29,7 +29,7 @@ def synthetic(
     k
         Size of the subset.
     samples
-        Samples a temperature.
+        Number of samples for each temperature.
     temperatures
         Temperatures of the relaxation, with spaces between them.
     seed
@@ -55,7 +55,7 @@ def timing(
     seed: WholeNumber = 0,
     out: Path = Path("results"),
 ) -> None:
-    """Time a convnet that selects the nearest of some candidates, by NeuralSort and by the successive softmax.
+    """Time a convnet that selects the nearest candidates, by NeuralSort and by the successive softmax.
 
     Takes a few minutes.
 
@@ -64,9 +64,9 @@ def timing(
     candidates
         Numbers of candidates, with spaces between them.
     k
-        How many of them to select.
+        Number of candidates to select.
     trials
-        Trials an operator; fewer where one takes over a second.
+        Number of trials for each operator; fewer where one takes over a second.
     seed
         Seed of the images and the weights.
     out
@@ -88,26 +88,26 @@ def knn(
     method: Literal["subset", "neuralsort", "cnn"] | None = None,
     profile: Literal["quick", "full", "long"] = "quick",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
-    """Train and test neighbour classifiers, and show their accuracy beside the paper's.
+    """Train and test neighbour classifiers, and compare their accuracy with the paper's.
 
-    A training that was stopped goes on where it was if the command is given again.
+    A training that was stopped continues if the command is run again.
 
     Parameters
     ----------
     dataset
-        By default digits, or with --profile full all three of the paper.
+        Dataset; by default digits, or with --profile full all three of the paper.
     method
-        subset for khot's own, neuralsort, or cnn for the same network with a linear head; by default all three.
+        subset for khot's own method, neuralsort, or cnn for the same network with a linear head; by default all three.
     profile
-        quick for the digits in under a minute a method, full for the paper's datasets in 15 to 45 minutes a method on
-        two cores, long for two and a half hours of CIFAR-10.
+        quick for the digits in less than a minute per method, full for the paper's datasets in 15 to 45 minutes per
+        method on two cores, long for CIFAR-10 in two and a half hours.
     seed
         Seed of the weights, the held-out images and the noise.
-    run
-        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
+    folder
+        Folder to keep the trainings in; by default in the user's cache. The quick profile keeps nothing by default.
     out
         Folder for knn-DATASET-METHOD.json and the pictures.
     """
@@ -116,10 +116,10 @@ def knn(
 
     out.mkdir(parents=True, exist_ok=True)
     names = [dataset] if dataset else [name for kind, name in knn.PLANS if kind == profile]
-    with runs(run, profile, "reproduce-knn") as folder:
+    with runs(folder, profile, "reproduce-knn") as trainings:
         for name in names:
             for kind in [method] if method else knn.METHODS:
-                for path in knn.write(*knn.run(name, kind, profile, folder, seed), out):
+                for path in knn.write(*knn.run(name, kind, profile, trainings, seed), out):
                     print(f"wrote {path}")
     print(knn.table(knn.results(out)))
 
@@ -132,29 +132,29 @@ def embed(
     method: Literal["tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours"] | None = None,
     profile: Literal["quick", "full", "ablation"] = "quick",
     seed: WholeNumber = 0,
-    run: Path | None = None,
+    folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
-    """Train and measure neighbour embeddings, and show their quality beside the paper's.
+    """Train and measure neighbour embeddings, and compare their quality with the paper's.
 
-    A training that was stopped goes on where it was if the command is given again with the same --run.
+    A training that was stopped continues if the command is run again with the same --folder.
 
     Parameters
     ----------
     dataset
-        By default digits, or with --profile full both of the paper.
+        Dataset; by default digits, or with --profile full both of the paper.
     dims
-        Dimensions of the embedding, with spaces between them; by default 2, or with --profile full 2, 10 and 30.
+        Numbers of dimensions, with spaces between them; by default 2, or with --profile full 2, 10 and 30.
     method
         tsne for parametric t-SNE; subset and subset-pretrain with the paper's settings, subset-reversed with the noise
-        of 2019, in two dimensions alone, subset-ours with our own; by default all.
+        of the code of 2019 (in two dimensions only), subset-ours with our own settings; by default all.
     profile
-        quick for the digits in under a minute, full for the paper's datasets, ablation to see what each of our settings
-        brings, in short trainings on MNIST.
+        quick for the digits in less than a minute, full for the paper's datasets, ablation for the effect of each of
+        our settings in short trainings on MNIST.
     seed
         Seed of the weights, the splits and the noise.
-    run
-        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
+    folder
+        Folder to keep the trainings in; by default in the user's cache. The quick profile keeps nothing by default.
     out
         Folder for embed-DATASET-METHOD-dDIM.json and the maps, or for embed-ablation.json.
     """
@@ -163,16 +163,16 @@ def embed(
 
     out.mkdir(parents=True, exist_ok=True)
     if profile == "ablation":
-        with runs(run, profile, "reproduce-embed") as folder:
-            rows = embed_ablation.run(folder, lambda row: print(embed_ablation.line(row), flush=True))
+        with runs(folder, profile, "reproduce-embed") as trainings:
+            rows = embed_ablation.run(trainings, lambda row: print(embed_ablation.line(row), flush=True))
         print(f"wrote {embed_ablation.write(rows, out)}")
         return
     names = [dataset] if dataset else [name for kind, name in embed.PLANS if kind == profile]
     dims = dims or ((2,) if profile == "quick" else embed.DIMENSIONS)
-    with runs(run, profile, "reproduce-embed") as folder:
+    with runs(folder, profile, "reproduce-embed") as trainings:
         for name in names:
             for d, kind in embed.cells(dims, method):
-                for path in embed.write(*embed.run(name, kind, d, profile, folder, seed), out):
+                for path in embed.write(*embed.run(name, kind, d, profile, trainings, seed), out):
                     print(f"wrote {path}")
     print(embed.table(embed.results(out)))
 
@@ -184,28 +184,29 @@ def explain(
     method: Literal["subset", "l2x", "subset-reversed", "subset-for-class"] | None = None,
     profile: Literal["quick", "full"] = "quick",
     seeds: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (0, 1),
-    run: Path | None = None,
+    folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
-    """Explain models by k features or words, and show how faithful that is beside the paper's numbers.
+    """Explain models by k features or words, and compare the faithfulness of explanations with the paper's.
 
-    A training that was stopped goes on where it was if the command is given again.
+    A training that was stopped continues if the command is run again.
 
     Parameters
     ----------
     task
-        known-answers for synthetic problems of which the features that decide are known; imdb-word and imdb-sent for
-        film reviews, by 10 words and by one sentence. By default known-answers, or with --profile full all three.
+        known-answers for synthetic problems whose decisive features are known; imdb-word and imdb-sent for film
+        reviews, by 10 words and by one sentence. By default known-answers, or with --profile full all three.
     method
-        subset for khot's own, l2x for the independent samples of L2X; for film reviews also subset-reversed, with the
-        noise of 2019, and subset-for-class, for items that speak for the model's class. By default the first two.
+        subset for khot's own method, l2x for the independent samples of L2X; for film reviews also subset-reversed,
+        with the noise of the code of 2019, and subset-for-class, for items in favour of the model's class. By default
+        the first two.
     profile
-        quick for the synthetic problems in about a minute, and for 4,000 film reviews, which is too few for the paper's
-        numbers; full for all of it in some hours on two cores.
+        quick for the synthetic problems in about a minute, and for 4,000 film reviews, too few to reach the paper's
+        numbers; full for everything, in some hours on two cores.
     seeds
         Seeds for the film reviews, with spaces between them; the temperature is chosen with the first.
-    run
-        Folder to keep the trainings in; by default in the user's cache, or for the quick profile none that is kept.
+    folder
+        Folder to keep the trainings in; by default in the user's cache. The quick profile keeps nothing by default.
     out
         Folder for explain-TASK-METHOD.json and the pages, and for known-answers.json.
     """
@@ -219,10 +220,10 @@ def explain(
         rows = [known_answers.run(name, kind, profile) for name in known_answers.PROBLEMS for kind in methods]
         print(known_answers.table(rows))
         print(f"wrote {known_answers.write(rows, out)}")
-    with runs(run, profile, "reproduce-explain") as folder:
+    with runs(folder, profile, "reproduce-explain") as trainings:
         for name in tasks:
             for kind in methods if name in explain.TASKS else ():
-                for path in explain.write(explain.run(name, kind, profile, seeds, folder), out):
+                for path in explain.write(explain.run(name, kind, profile, seeds, trainings), out):
                     print(f"wrote {path}")
     if found := explain.results(out):
         print(explain.table(found))

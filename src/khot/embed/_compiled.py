@@ -1,7 +1,7 @@
-"""The precision of each row at which its neighbours have a given perplexity, by Newton's method in a bracket.
+"""Precision of each row at which its neighbours have a given perplexity, by Newton's method in a bracket.
 
-The method is applied to the entropy as a function of the logarithm of the precision. The search of a row begins where
-that of the row before it ended.
+The method finds the entropy as a function of the logarithm of the precision. The search of a row starts from the result
+of the row before it.
 """
 
 import math
@@ -19,13 +19,13 @@ from khot.embed._perplexity import (
     PRECISION_STEPS,
 )
 
-_ROWS = 64  # that start from each other; a constant, so that the number of threads makes no difference
-_FAR = 1e30  # in place of infinity, whose product with a weight of 0 would be NaN
+_ROWS = 64  # in a block; fixed, so that the result does not depend on the number of threads
+_FAR = 1e30  # instead of infinity, whose product with a weight of 0 is NaN
 
 
 @reorder
 def _sums(apart, precision):
-    """Sums of the weights, of the distances times these, and of the squared distances times these."""
+    """Sums of the weights, of weights times distances, and of weights times squared distances."""
     s = np.float32(precision)
     total, mean, square = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for j in range(apart.shape[0]):
@@ -39,7 +39,7 @@ def _sums(apart, precision):
 
 @reorder
 def _ties(apart):
-    """How many are as near as the nearest."""
+    """Number of neighbours at the smallest distance."""
     count = 0
     for j in range(apart.shape[0]):
         count += apart[j] == 0
@@ -48,7 +48,7 @@ def _ties(apart):
 
 @allocates
 def _scale(row, apart):
-    """Fill in the distances less the smallest, in units of their mean; returns both."""
+    """Write distances minus the smallest, in units of their mean, into `apart`. Returns the smallest and the unit."""
     least, unit, share = math.inf, 0.0, 1.0 / row.shape[0]
     for j in range(row.shape[0]):
         least = min(least, row[j])
@@ -62,7 +62,7 @@ def _scale(row, apart):
 
 @allocates
 def _search(apart, at, perplexity):
-    """Logarithm of the precision, sought from `at`."""
+    """Logarithm of the precision, by a search that starts from `at`."""
     if _ties(apart) >= perplexity:  # no precision is large enough
         return LARGEST_PRECISION
     low, high, aim = -LARGEST_PRECISION, LARGEST_PRECISION, math.log(perplexity)
@@ -101,6 +101,6 @@ def _blocks(first, last, distances, perplexity):
 
 
 def calibrate(distances: np.ndarray, perplexity: float) -> None:
-    """Turn distances (n, m), inf for a row itself, into log-weights with that perplexity, in their place."""
+    """Turn distances (n, m), inf for a row itself, into log-weights with that perplexity, in place."""
     blocks = -(-len(distances) // _ROWS)
     in_blocks(_blocks, blocks, 10 * _ROWS * distances.shape[1], distances, perplexity)

@@ -1,4 +1,4 @@
-"""From the parameters of an embedding to a training, or an error that says what is wrong with them."""
+"""Training of an embedding with its parameters, and errors that say what is wrong with them."""
 
 from pathlib import Path
 from typing import Any
@@ -9,22 +9,24 @@ from torch import nn
 
 from khot import _checks
 from khot._estimators.fitting import check_resume, equal_shares, find_device
-from khot.embed import _rows
+from khot._estimators.scaling import Scaling
+from khot.embed._inputs import dense
+from khot.embed._objective import BatchLoss, FixedLoss
 from khot.embed._pretraining import pretrain
-from khot.embed._training import BatchLoss, FixedLoss
+from khot.embed._scaling import SCALES
 from khot.embed.logits import check_alpha
 from khot.errors import InvalidValueError
 from khot.training import Adam, OneCycle, Run, Settings, fit
-from khot.training._folders import check_about
+from khot.training.folders import check_about
 
-_PEAK = 1e-2  # of a cycle of the learning rate
+_PEAK = 1e-2  # highest learning rate of a cycle
 
 
 def check_parameters(model: Any, rows: int) -> int:
-    """Refuse parameters that `khot.training` would not, or not by their names; the rows of a batch."""
-    for name in ("n_components", "batch_size", "max_epochs", "devices"):
+    """Check parameters that `khot.training` would accept or call by other names, and return the batch size."""
+    for name in ("n_components", "batch_size", "epochs", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
-    _checks.choice("scale", model.scale, _rows.SCALES)
+    _checks.choice("scale", model.scale, SCALES)
     if model.input_components is not None:
         _check_components(model.input_components, min(rows, model.n_features_in_))
     if model.pretrain:
@@ -41,13 +43,13 @@ def check_parameters(model: Any, rows: int) -> int:
 def _check_components(count: Any, most: int) -> None:
     if _checks.whole_number("input_components", count, least=1) > most:
         raise InvalidValueError(
-            f"input_components must be at most {most}, as there are no more rows or columns, but got {count}: "
-            "choose fewer, or None for the rows themselves"
+            f"input_components must be at most {most}, the number of rows or columns, but got {count}: "
+            "choose fewer, or None for all columns"
         )
 
 
 def check_perplexity(perplexity: Any, batch: int) -> None:
-    """Refuse more neighbours than a batch has."""
+    """Refuse a perplexity larger than the number of neighbours in a batch."""
     if not 1 <= _checks.positive("perplexity", perplexity) <= batch - 1:
         raise InvalidValueError(
             f"perplexity must lie between 1 and {batch - 1}, one less than the rows of a batch, "
@@ -56,7 +58,7 @@ def check_perplexity(perplexity: Any, batch: int) -> None:
 
 
 def degrees(alpha: Any, dimensions: int) -> float:
-    """Degrees of freedom of a Student-t density; "auto" is one less than the dimensions, which fills their room."""
+    """Degrees of freedom of a Student-t density; "auto" is one less than the number of dimensions."""
     if isinstance(alpha, str):
         _checks.choice("alpha", alpha, ("auto",))
         return float(max(1, dimensions - 1))
@@ -64,7 +66,7 @@ def degrees(alpha: Any, dimensions: int) -> float:
 
 
 def _rate(rate: Any, steps: int) -> Any:
-    """The learning rate or schedule; that of "cycle" for so many steps."""
+    """Learning rate or schedule; "cycle" is one cycle of `steps` steps."""
     if not isinstance(rate, str):
         return rate
     _checks.choice("learning_rate", rate, ("cycle",))
@@ -75,7 +77,7 @@ def train(
     model: Any,
     module: nn.Module,
     X: Any,  # noqa: N803
-    shift: _rows.Shift,
+    scaling: Scaling,
     objective: Any,
     batch: int,
     seed: int,
@@ -83,24 +85,24 @@ def train(
 ) -> Run:
     """Train the encoder `module` with the parameters of the estimator `model`."""
     about = {"scale": model.scale, "input_components": model.input_components, "pretrain": bool(model.pretrain)}
-    options = {"resume": model.resume, "about": about, "accelerator": model.device, "devices": model.devices}
+    options = {"resume": model.resume, "about": about, "device": model.device, "devices": model.devices}
     check_about(folder / "embedding", about)
     if model.pretrain:
-        pretrain(module, X, shift, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
+        pretrain(module, X, scaling, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
     per_epoch, temperature = X.shape[0] // batch, getattr(model, "temperature", 1.0)
     validation = None
-    if callable(temperature):  # the losses of different temperatures do not compare
+    if callable(temperature):  # losses at different temperatures cannot be compared
         some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
-        last: Any = temperature(model.max_epochs * per_epoch - 1)
-        validation = FixedLoss(objective, shift(torch.tensor(_rows.dense(X[some]))), last, seed)
+        last: Any = temperature(model.epochs * per_epoch - 1)
+        validation = FixedLoss(objective, scaling(torch.tensor(dense(X[some]))), last, seed)
     settings = Settings(
-        epochs=model.max_epochs,
+        epochs=model.epochs,
         batch_size=batch,
-        learning_rate=_rate(model.learning_rate, model.max_epochs * per_epoch),
+        learning_rate=_rate(model.learning_rate, model.epochs * per_epoch),
         optimizer=Adam() if model.optimizer is None else model.optimizer,
         temperature=temperature,  # pyright: ignore[reportArgumentType]
         monitor=None if validation is None else "loss",
-        seed=seed,
+        random_state=seed,
     )
-    loss, options["verbose"] = BatchLoss(objective, shift, seed, float(model.dropout)), bool(model.verbose)
+    loss, options["verbose"] = BatchLoss(objective, scaling, seed, float(model.dropout)), bool(model.verbose)
     return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)

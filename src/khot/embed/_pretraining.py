@@ -1,4 +1,4 @@
-"""Layer by layer, an encoder learns to keep what a linear decoder needs to restore its input."""
+"""Pretraining of an encoder as an autoencoder with a linear decoder, layer by layer."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from khot.embed._rows import Shift
-from khot.embed.encoders import output, split_layers
+from khot._estimators.scaling import Scaling
+from khot.embed.networks import output, split_layers
 from khot.training import RMSprop, Settings, Step, fit
 from khot.training.steps import key
 
@@ -17,26 +17,26 @@ _RATE = 1e-3
 
 @dataclass(frozen=True)
 class _Restoration:
-    """The mean squared error of restored rows."""
+    """Mean squared error of restored rows."""
 
-    shift: Shift = field(repr=False)
+    scaling: Scaling = field(repr=False)
 
     def __call__(self, module: nn.Module, batch: Tensor, step: Step) -> Tensor:
-        rows = self.shift(batch)
+        rows = self.scaling(batch)
         return nn.functional.mse_loss(module(rows), rows)
 
 
 def pretrain(
     module: nn.Module,
     X: Any,  # noqa: N803
-    shift: Shift,
+    scaling: Scaling,
     epochs: int,
     batch_size: int,
     seed: int,
     folder: Path,
     **options: Any,
 ) -> None:
-    """Train layers 1..l of a sequence and a fresh linear decoder, for l = 1, 2, ...; `options` are those of `fit`."""
+    """Train layers 1 to l of a sequence and a new linear decoder, for l = 1, 2, ...; `options` are those of `fit`."""
     layers = split_layers(module)
     for count in range(1, len(layers) + 1):
         encoder = nn.Sequential(*layers[:count])
@@ -49,6 +49,6 @@ def pretrain(
             batch_size=batch_size,
             learning_rate=_RATE,
             optimizer=RMSprop(),
-            seed=key(seed, "layer", count),
+            random_state=key(seed, "layer", count),
         )
-        fit(network, _Restoration(shift), X, settings, folder=folder / f"layer-{count}", **options)
+        fit(network, _Restoration(scaling), X, settings, folder=folder / f"layer-{count}", **options)

@@ -1,4 +1,4 @@
-"""From rows to log-weights of their neighbours: the nearer, the heavier."""
+"""Log-weights of neighbours from distances between rows."""
 
 import math
 
@@ -17,32 +17,32 @@ from khot.embed._perplexity import (
 from khot.errors import InvalidValueError
 
 _ALPHAS = 1e-3, 1e6
-_LOST = 1e4  # times the rounding error of the largest distance: what is nearer has lost too many digits
+_LOST = 1e4  # rounding errors of the largest distance, below which a distance has lost too many digits
 
 
 def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
     """Log-weights of all rows as neighbours of each row, in the input space.
 
-    Without a perplexity they are ``-|x_i - x_j|²``, the paper's. With one they are ``-b_i |x_i - x_j|²`` up to a
-    constant of row i, and the precision b_i is such that the neighbour of row i, drawn with these log-weights, has this
-    perplexity: the exponential of the entropy, in a way the number of neighbours that count.
+    Without a perplexity they are ``-|x_i - x_j|²``, as in the paper. With one they are ``-b_i |x_i - x_j|²`` up to a
+    constant of row i, where the precision b_i makes the distribution of the neighbour of row i have this perplexity:
+    the exponential of its entropy, roughly the number of neighbours that matter.
 
     Parameters
     ----------
     rows : Tensor, shape (n, d)
-        At least two.
+        At least two rows.
     perplexity : float, optional
-        Between 1 and n - 1.
+        Number between 1 and n - 1.
 
     Returns
     -------
     Tensor, shape (n, n)
-        At least in float32, without a gradient; -inf on the diagonal, as no row is its own neighbour.
+        Log-weights, at least in float32, without a gradient. The diagonal is -inf, since no row is its own neighbour.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For rows that are not finite or fewer than two, and for a perplexity that cannot be.
+        For rows that are not finite or fewer than two, and for a perplexity out of range.
 
     Examples
     --------
@@ -58,8 +58,9 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
 
     Notes
     -----
-    The perplexity is right to a relative 1e-5, by Newton steps inside a shrinking bracket. A row with more
-    equally near neighbours than the perplexity gets weights on these alone, and its perplexity is their number.
+    The perplexity has a relative error of at most 1e-5, by Newton steps inside a shrinking bracket. If a row has more
+    nearest neighbours at the same distance than the perplexity, only these have weights, and its perplexity is their
+    number.
     """
     rows = points("rows", rows).detach()
     distances = _distances(rows)
@@ -75,7 +76,7 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
 
 def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
     """``-|h_i - h_j|²``, or log-densities of Student-t with `alpha` degrees of freedom; -inf on the diagonal."""
-    embeddings = embeddings.T.contiguous().T  # for which the products of the backward pass are several times quicker
+    embeddings = embeddings.T.contiguous().T  # which makes the products of the backward pass several times faster
     distances = squared_distances(embeddings, embeddings)
     if alpha is None:
         return distances.neg_().fill_diagonal_(-torch.inf)
@@ -83,7 +84,7 @@ def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
 
 
 def check_alpha(alpha: float) -> float:
-    """Degrees of freedom that single precision can compute with."""
+    """Degrees of freedom in the range of single precision."""
     low, high = _ALPHAS
     if not low <= _checks.positive("alpha", alpha) <= high:
         raise InvalidValueError(
@@ -93,7 +94,7 @@ def check_alpha(alpha: float) -> float:
 
 
 def points(name: str, value: Tensor) -> Tensor:
-    """A floating-point tensor of at least two rows."""
+    """Floating-point tensor of at least two rows."""
     tensor = _checks.float_tensor(name, value)
     if tensor.ndim != 2 or len(tensor) < 2:
         raise InvalidValueError(
@@ -109,11 +110,11 @@ def far_apart(embeddings: Tensor) -> Tensor:
 
 
 def _distances(rows: Tensor) -> Tensor:
-    """Squared distances (n, n), inf on the diagonal; in float64 for rows with a neighbour whose digits cancel."""
+    """Squared distances (n, n), inf on the diagonal; from float64 for rows with a very near neighbour."""
     distances = squared_distances(rows, rows).clamp_min_(0)
     largest = distances.amax()
     if not bool(largest < torch.inf):
-        raise InvalidValueError("rows must be finite and have finite distances, but got some that have not: scale them")
+        raise InvalidValueError("rows must be finite and have finite distances, but some do not: scale them")
     distances.fill_diagonal_(torch.inf)
     near = distances.amin(1) <= _LOST * torch.finfo(distances.dtype).eps * largest
     if bool(near.any()):
@@ -125,7 +126,7 @@ def _distances(rows: Tensor) -> Tensor:
 
 
 def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
-    """Turn distances, inf on the diagonal, into log-weights, in their place."""
+    """Turn distances, inf on the diagonal, into log-weights, in place."""
     if distances.device.type == "cpu" and _jit.AVAILABLE:
         from khot.embed import _compiled
 
@@ -142,9 +143,9 @@ def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
 def _precisions(apart: Tensor, perplexity: float) -> Tensor:
     """Logarithms (n,) of the precisions at which neighbours have the perplexity.
 
-    `apart` (n, m) are the distances less the smallest, inf for a row itself.
+    `apart` (n, m) are the distances minus the smallest, inf for a row itself.
     """
-    tied = (apart == 0).sum(1) >= perplexity  # no precision is large enough
+    tied = (apart == 0).sum(1) >= perplexity  # the perplexity cannot be smaller than the number of ties
     at = torch.where(tied, LARGEST_PRECISION, apart.new_zeros(len(apart)))
     low, high = torch.full_like(at, -LARGEST_PRECISION), torch.full_like(at, LARGEST_PRECISION)
     for _ in range(PRECISION_STEPS):

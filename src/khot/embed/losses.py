@@ -1,4 +1,4 @@
-"""The losses of neighbour embeddings, for training loops of your own."""
+"""Losses of neighbour embeddings, for your own training loops."""
 
 import math
 
@@ -28,49 +28,49 @@ def subset_sne_loss(
     reversed_noise: bool = False,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """How unlikely the neighbours in the input space are in the embedding.
+    """Negative log-likelihood, in the embedding, of neighbours that are drawn in the input space.
 
-    Each point i draws a sequence of k neighbours without replacement, with log-weights `logits`, and a relaxed one, a,
-    with log-weights ``-|h_i - h_j|²``. The loss is the mean over i of ``sum_j exp(1 - j) * -log(a_j[j-th neighbour] +
-    bias)``.
+    Each point i draws a sequence of k neighbours without replacement, with log-weights `logits`, and a relaxed
+    sequence, a, with log-weights ``-|h_i - h_j|²``. The loss is the mean over i of ``sum_j exp(1 - j) * -log(a_j[j-th
+    neighbour] + bias)``.
 
     Parameters
     ----------
     logits : Tensor, shape (n, n)
         Log-weights of neighbours in the input space, -inf on the diagonal: `input_logits`.
     embeddings : Tensor, shape (n, d)
-        The points h_i.
+        Points h_i.
     k : int
-        Neighbours, 1 <= k <= n - 1.
+        Number of neighbours, 1 <= k <= n - 1.
     temperature : float
-        Of the successive softmax that relaxes the sequence in the embedding.
+        Temperature of the successive softmax that relaxes the sequence in the embedding.
     alpha : float, optional
-        Degrees of freedom of a Student-t density, whose logarithm then takes the place of ``-|h_i - h_j|²``, as in
-        `tsne_loss`: few of them give room to points that are not neighbours.
+        Degrees of freedom of a Student-t density, whose logarithm then replaces ``-|h_i - h_j|²``, as in `tsne_loss`.
+        A small number leaves more room between points that are not neighbours.
     bias : float
-        Bounds the loss and its gradient where a neighbour has next to no weight. 0 is possible for k = 1 alone.
+        Bound of the loss and its gradient where a neighbour has almost no weight. It can be 0 only for k = 1.
     noise : {"both", "input"}
-        Whether the embedding has noise too, or its relaxed sequence is that of the log-weights themselves.
+        Whether the keys in the embedding are perturbed as well, or are the log-weights themselves.
     samples : int
-        Independent draws of the noise whose losses are averaged.
+        Number of independent draws of the noise, whose losses are averaged.
     mutual : bool
-        Whether a point is to be as likely a neighbour of the neighbour that it has drawn: the loss then is the mean of
-        both directions. For k = 1 alone.
+        Whether a point should also be a likely neighbour of the neighbour that it draws. The loss then is the mean of
+        both directions. Only for k = 1.
     reversed_noise : bool
         An experiment: noise of the wrong sign, log(-log u), in both spaces, as in code that was published in 2019. The
-        sequences then are no samples without replacement.
+        sequences then are not samples without replacement.
     generator : torch.Generator, optional
         Source of the noise.
 
     Returns
     -------
     Tensor, shape ()
-        With a gradient in the embeddings.
+        Loss, with a gradient in the embeddings.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For shapes that do not fit together, NaN, or arguments out of range.
+        For shapes that do not match, NaN, or arguments out of range.
 
     Examples
     --------
@@ -100,19 +100,19 @@ def subset_sne_loss(
     if k == 1:
         return _of_one_neighbor(keys, temperature, bias, chosen, _checks.flag("mutual", mutual))
     if bias == 0:
-        raise InvalidValueError(f"bias can be 0 for k = 1 alone, but got k = {k}: pass a small bias such as 1e-8")
+        raise InvalidValueError(f"bias can be 0 only for k = 1, but got k = {k}: pass a small bias such as 1e-8")
     if _checks.flag("mutual", mutual):
-        raise InvalidValueError(f"mutual is for k = 1 alone, but got k = {k}: pass one of both")
+        raise InvalidValueError(f"mutual is only for k = 1, but got k = {k}: pass k=1, or leave out mutual")
     entries = successive_softmax_at(keys.expand(shape), k, temperature, chosen)
     weights = torch.exp(-torch.arange(k, dtype=entries.dtype, device=entries.device))
     return -((entries + bias).log() @ weights).mean()
 
 
 def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
-    """The divergence of pairs of neighbours in the embedding from those in the input space.
+    """Kullback-Leibler divergence between pairs of neighbours in the input space and in the embedding.
 
     With p_j|i the softmax of row i of `logits` and ``p_ij = (p_j|i + p_i|j) / 2n``, and q_ij, for i ≠ j, proportional
-    to the Student-t density ``(1 + |h_i - h_j|² / alpha) ** (-(alpha + 1) / 2)``, it is ``sum_ij p_ij log(p_ij /
+    to the Student-t density ``(1 + |h_i - h_j|² / alpha) ** (-(alpha + 1) / 2)``, the loss is ``sum_ij p_ij log(p_ij /
     q_ij)``.
 
     Parameters
@@ -120,19 +120,19 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     logits : Tensor, shape (n, n)
         Log-weights of neighbours in the input space, -inf on the diagonal: `input_logits` with a perplexity.
     embeddings : Tensor, shape (n, d)
-        The points h_i.
+        Points h_i.
     alpha : float
-        Degrees of freedom: the fewer, the farther apart are points that are not neighbours.
+        Degrees of freedom. A small number moves points that are not neighbours farther apart.
 
     Returns
     -------
     Tensor, shape ()
-        Not negative, with a gradient in the embeddings.
+        Loss, not negative, with a gradient in the embeddings.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For shapes that do not fit together, NaN, or arguments out of range.
+        For shapes that do not match, NaN, or arguments out of range.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     alpha = check_alpha(alpha)
     likely = embedding_logits(embeddings, alpha)
     likely = likely.to(torch.promote_types(likely.dtype, logits.dtype))
-    likely.fill_diagonal_(torch.finfo(likely.dtype).min)  # times 0 it is 0, where -inf would be NaN
+    likely.fill_diagonal_(torch.finfo(likely.dtype).min)  # times 0 is 0, while -inf would give NaN
     given = logits.detach().to(likely.dtype).softmax(1)
     pairs = (given + given.T).div_(2 * len(given))
     surprise = pairs.clamp_min(torch.finfo(pairs.dtype).tiny).log_() - likely
@@ -162,10 +162,10 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
 def _drawn(
     logits: Tensor, shape: tuple[int, ...], k: int, generator: torch.Generator | None, reversed_noise: bool
 ) -> Tensor:
-    """The neighbours (samples, n, k) of every row. A single one needs no keys: its law is the softmax."""
+    """Draw the neighbours (samples, n, k) of every row. A single one needs no keys: its distribution is the softmax."""
     if k > 1 or reversed_noise:
         return _keys(logits, shape, generator, reversed_noise).topk(k).indices
-    draws = max(2, shape[0])  # for a single one torch would draw noise for every item, which takes far longer
+    draws = max(2, shape[0])  # for a single draw, torch draws noise for every item, which takes far longer
     found = torch.multinomial(logits.softmax(-1), draws, replacement=True, generator=generator)
     return found.T[: shape[0], :, None]
 
@@ -178,9 +178,9 @@ def _keys(logits: Tensor, shape: tuple[int, ...], generator: torch.Generator | N
 
 
 def _of_one_neighbor(keys: Tensor, temperature: float, bias: float, chosen: Tensor, mutual: bool) -> Tensor:
-    """The loss of one neighbour, whose relaxed vector is a softmax; keys may be the same for all samples.
+    """Loss for one neighbour, whose relaxed vector is a softmax. All samples may share their keys.
 
-    Without bias from the logarithms, which do not underflow.
+    Without a bias it is computed from logarithms, which do not underflow.
     """
     limits = torch.finfo(keys.dtype)
     temperature = min(max(temperature, limits.tiny), limits.max)
@@ -194,16 +194,16 @@ def _check_pairs(logits: Tensor, embeddings: Tensor) -> None:
     rows = len(points("embeddings", embeddings))
     if _checks.holds(far_apart(embeddings)):
         raise InvalidValueError(
-            "embeddings must be finite and have finite distances, but got some that have not: "
+            "embeddings must be finite and have finite distances, but some do not: "
             "scale them, or train with a smaller learning rate"
         )
     if _checks.logits(logits).shape != (rows, rows):
         raise InvalidValueError(
             f"logits must have one entry for each pair of embeddings, shape {(rows, rows)}, "
-            f"but got {tuple(logits.shape)}: make them of the same rows by input_logits"
+            f"but got {tuple(logits.shape)}: compute them for the same rows by input_logits"
         )
     if _checks.holds(logits.diagonal() > -math.inf):
-        raise InvalidValueError("logits must be -inf on the diagonal, as no row is its own neighbour: fill it in")
+        raise InvalidValueError("logits must be -inf on the diagonal, since no row is its own neighbour: fill it in")
     if _checks.holds(logits.amax(1) == -math.inf):
         raise InvalidValueError("logits must be above -inf for a neighbour of each row, but a row has none: drop it")
 

@@ -1,37 +1,39 @@
-"""Parametric t-SNE, the baseline."""
+"""Parametric t-SNE, the baseline of the paper."""
 
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from khot.embed._base import Embedding
+from khot._renamed import renamed
 from khot.embed._fitting import check_perplexity, degrees
-from khot.embed._training import StudentObjective
+from khot.embed._objective import StudentObjective
+from khot.embed.estimator import Embedding
 
 
+@renamed(max_epochs="epochs")
 class ParametricTSNE(Embedding):
-    """t-SNE with an encoder, so that it embeds new rows too.
+    """t-SNE with an encoder, so that new rows can be embedded too.
 
-    Within a batch, pairs of rows are neighbours with Gaussian probabilities in the input space, whose widths fit a
-    perplexity, and with Student-t ones in the embedding; the encoder learns to make the second like the first:
+    Within a batch, pairs of rows are neighbours with Gaussian probabilities in the input space, whose widths are chosen
+    by a perplexity, and with Student-t probabilities in the embedding. The encoder learns to match the two, see
     `tsne_loss`. The weights of the epoch with the best training loss are kept.
 
     Parameters
     ----------
     n_components : int
-        Dimensions of the embedding.
+        Number of dimensions of the embedding.
     perplexity : float
-        In a way the number of neighbours that count; at most the rows of a batch less one.
+        Roughly the number of neighbours that matter; less than the number of rows in a batch.
     alpha : float or "auto"
         Degrees of freedom of the Student-t distribution; "auto" is ``n_components - 1``, but at least 1.
     scale : {"auto", "columns", "raw"}
-        "auto": rows enter the encoder minus their mean, divided by their spread, one number for all columns; "raw": as
-        they are, which suits pixels between 0 and 1. Which rows are neighbours does not depend on that. "columns":
-        each column is divided by its own spread, which suits columns of different units.
+        "auto": the encoder sees rows minus their mean, divided by one standard deviation over all columns. "raw": rows
+        as they are, which suits pixels between 0 and 1. This does not change which rows are neighbours. "columns": each
+        column is divided by its own standard deviation, which suits columns with different units.
     input_components, encoder, pretrain, pretrain_epochs, dropout
         As in `SubsetSNE`.
-    batch_size, max_epochs, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume
+    epochs, batch_size, learning_rate, optimizer, device, devices, random_state, verbose, folder, resume
         As in `SubsetSNE`.
 
     Attributes
@@ -45,7 +47,7 @@ class ParametricTSNE(Embedding):
     >>> from khot.embed import ParametricTSNE
     >>> digits = khot.datasets.load("digits")
     >>> rows, others = (part.inputs.reshape(-1, 64) for part in (digits.train, digits.test))
-    >>> model = ParametricTSNE(batch_size=200, max_epochs=5, pretrain=False, random_state=0).fit(rows)
+    >>> model = ParametricTSNE(batch_size=200, epochs=5, pretrain=False, random_state=0).fit(rows)
     >>> model.transform(others).shape
     (360, 2)
 
@@ -67,7 +69,7 @@ class ParametricTSNE(Embedding):
         pretrain_epochs: int = 10,
         dropout: float = 0.0,
         batch_size: int = 1000,
-        max_epochs: int = 200,
+        epochs: int = 200,
         learning_rate: Any = 1e-3,
         optimizer: Any = None,
         device: str = "cpu",
@@ -87,7 +89,7 @@ class ParametricTSNE(Embedding):
         self.pretrain_epochs = pretrain_epochs
         self.dropout = dropout
         self.batch_size = batch_size
-        self.max_epochs = max_epochs
+        self.epochs = epochs
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.device = device

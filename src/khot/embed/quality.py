@@ -1,7 +1,7 @@
-"""How well an embedding keeps what is near: exact numbers in bounded memory.
+"""Measures of how well an embedding preserves neighbours, exact and in bounded memory.
 
-Of equal distances, the point with the smaller index counts as the nearer. Squared distances are computed in float64; a
-relative difference below 1e-12 is taken for a rounding error.
+Among equal distances, the point with the smaller index counts as nearer. Squared distances are computed in float64;
+relative differences below 1e-12 are ignored as rounding errors.
 """
 
 import math
@@ -14,16 +14,16 @@ from torch import Tensor
 
 from khot import _checks
 from khot._estimators.distances import careful_distances
-from khot._estimators.fitting import as_array
+from khot._estimators.inputs import as_array
 from khot.errors import InvalidValueError
 
 _NUMBERS = "biuf"
 MEMORY = 2**28  # bytes for a table of distances
-_LOST_BITS = 2**11 - 1  # of 52, at the end of a squared distance: that far it is rounded
+_LOST_BITS = 2**11 - 1  # mask of the last 11 of 52 bits, which are rounded off a squared distance
 
 
 def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int = MEMORY) -> float:  # noqa: N803
-    """Whether neighbours in the embedding are neighbours in the input space.
+    """Share of neighbours in the embedding that are neighbours in the input space, weighted by rank.
 
     ``1 - 2 / (n k (2n - 3k - 1)) * sum_i sum_j max(0, r(i, j) - k)`` over the k nearest j of each i in the embedding,
     where r(i, j) is the rank of j among the neighbours of i in the input space.
@@ -35,14 +35,14 @@ def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int =
     embedding : array or Tensor, shape (n, e)
         The same rows in the embedding.
     n_neighbors : int
-        k, less than n / 2.
+        Number k of neighbours, less than n / 2.
     memory : int
-        Bytes to spend on tables of distances.
+        Bytes for tables of distances.
 
     Returns
     -------
     float
-        From 0 to 1; 1 if every neighbour is one.
+        Number from 0 to 1; 1 if all neighbours in the embedding are neighbours in the input space.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int =
 
     Notes
     -----
-    As `sklearn.manifold.trustworthiness`, which needs n² numbers in memory and leaves ties to chance.
+    `sklearn.manifold.trustworthiness` computes the same with n² numbers in memory, and breaks ties at random.
 
     References
     ----------
@@ -64,7 +64,9 @@ def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int =
     memory = _checks.whole_number("memory", memory, least=1)
     n, k = len(rows), _checks.whole_number("n_neighbors", n_neighbors, least=1)
     if len(points) != n:
-        raise InvalidValueError(f"X and embedding must have as many rows, but got {n} and {len(points)}: pass the same")
+        raise InvalidValueError(
+            f"X and embedding must have the same number of rows, but got {n} and {len(points)}: pass the same rows"
+        )
     if 2 * k >= n:
         raise InvalidValueError(f"n_neighbors must be less than n / 2 = {n / 2:g}, but got {k}: choose fewer")
     excess = 0
@@ -76,17 +78,17 @@ def trustworthiness(X: Any, embedding: Any, n_neighbors: int = 12, memory: int =
 
 
 def continuity(X: Any, embedding: Any, n_neighbors: int = 12, memory: int = MEMORY) -> float:  # noqa: N803
-    """Whether neighbours in the input space are neighbours in the embedding.
+    """Share of neighbours in the input space that are neighbours in the embedding, weighted by rank.
 
     Parameters
     ----------
     X, embedding, n_neighbors, memory
-        As for `trustworthiness`, of which this is the mirror image.
+        As for `trustworthiness`, with the two spaces exchanged.
 
     Returns
     -------
     float
-        From 0 to 1; 1 if every neighbour is one.
+        Number from 0 to 1; 1 if all neighbours in the input space are neighbours in the embedding.
 
     Examples
     --------
@@ -105,25 +107,27 @@ def knn_error(
     n_neighbors: int = 1,
     memory: int = MEMORY,
 ) -> float:
-    """Percentage of queries to which the majority of their nearest references gives a wrong label.
+    """Percentage of queries for which the majority of the nearest references has a wrong label.
 
     Parameters
     ----------
     references : array or Tensor, shape (n, d)
         Points with known labels, such as the embedding of the training rows.
     reference_labels : array or Tensor, shape (n,)
+        Their labels.
     queries : array or Tensor, shape (q, d)
+        Points to classify.
     labels : array or Tensor, shape (q,)
-        The right labels of the queries.
+        True labels of the queries.
     n_neighbors : int
-        References that vote. Of labels with equally many votes the smallest wins.
+        Number of references that vote. Among labels with equally many votes, the smallest wins.
     memory : int
-        Bytes to spend on tables of distances.
+        Bytes for tables of distances.
 
     Returns
     -------
     float
-        From 0 to 100.
+        Percentage from 0 to 100.
 
     Examples
     --------
@@ -134,13 +138,13 @@ def knn_error(
     given, right = _labels("references", reference_labels, len(known)), _labels("queries", labels, len(asked))
     if (given.dtype.kind in _NUMBERS) != (right.dtype.kind in _NUMBERS):
         raise InvalidValueError(
-            f"labels must be numbers both times, or texts, but got {given.dtype} of the references and {right.dtype} "
-            "of the queries: convert one of them"
+            f"labels of references and queries must both be numbers, or both texts, but got {given.dtype} and "
+            f"{right.dtype}: convert one of them"
         )
     if known.shape[1] != asked.shape[1]:
         raise InvalidValueError(
-            f"references and queries must have as many columns, but got {known.shape[1]} and {asked.shape[1]}: "
-            "embed both with one model"
+            "references and queries must have the same number of columns, "
+            f"but got {known.shape[1]} and {asked.shape[1]}: embed both with one model"
         )
     if _checks.whole_number("n_neighbors", n_neighbors, least=1) > len(known):
         raise InvalidValueError(f"n_neighbors must be at most {len(known)}, but got {n_neighbors}: choose fewer")
@@ -186,7 +190,7 @@ def _labels(whose: str, value: Any, rows: int) -> np.ndarray:
 
 
 def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = False) -> Iterator[Tensor]:
-    """Squared distances of some queries at a time; those of a point to itself are infinite."""
+    """Squared distances, some queries at a time. With `itself`, those of a point to itself are infinite."""
     queries, references = _near_origin(queries, references)
     squares, size = references.square().sum(1), max(1, memory // (40 * len(references)))
     for start in range(0, len(queries), size):
@@ -198,19 +202,18 @@ def _tables(queries: Tensor, references: Tensor, memory: int, itself: bool = Fal
 
 
 def _near_origin(queries: Tensor, references: Tensor) -> list[Tensor]:
-    """The same points in other units, near the origin: there squares cancel less, and none of them overflows.
+    """Points in other units and relative to their median, so that squares do not overflow and cancel less.
 
-    The origin is their median, which outliers do not move. Whole numbers become whole multiples of a power of two,
-    whose squares are exact too.
+    The median does not depend on outliers. Whole numbers become multiples of a power of two, whose squares are exact.
     """
     largest = max(float(points.abs().amax()) for points in (queries, references))
     unit = 2.0 ** -min(max(math.frexp(largest)[1], -1000), 1000)
-    centre = (references * unit).median(0).values  # one of the numbers
+    centre = (references * unit).median(0).values  # an entry of the references
     return [points * unit - centre for points in (queries, references)]
 
 
 def _nearest(table: Tensor, k: int) -> Tensor:
-    """The k nearest (q, k) of each row, in the order of their indices."""
+    """The k nearest (q, k) of each row, ordered by index."""
     reach = table.topk(k, largest=False).values.amax(1, keepdim=True)
     nearer, level = table < reach, table == reach
     spare = k - nearer.sum(1, keepdim=True)
@@ -219,7 +222,7 @@ def _nearest(table: Tensor, k: int) -> Tensor:
 
 
 def _ranks(table: Tensor, chosen: Tensor) -> Tensor:
-    """Ranks (q, k), from 1, of the chosen of each row."""
+    """Ranks (q, k), from 1, of the chosen entries of each row."""
     index = torch.arange(table.shape[1])
 
     def rank(value: Tensor, place: Tensor) -> Tensor:

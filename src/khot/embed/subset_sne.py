@@ -1,4 +1,4 @@
-"""Stochastic neighbour embedding by samples of neighbours, the paper's RSS-SNE."""
+"""Stochastic neighbour embedding by subset sampling, the RSS-SNE of the paper."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 from torch import nn
 
 from khot import _checks
-from khot.embed._base import Embedding
+from khot._renamed import renamed
 from khot.embed._fitting import check_perplexity, degrees
-from khot.embed._training import SubsetObjective
+from khot.embed._objective import SubsetObjective
+from khot.embed.estimator import Embedding
 from khot.embed.losses import NOISES
 from khot.errors import InvalidValueError
 
@@ -22,91 +23,92 @@ TUNED: dict[str, Any] = {
     "dropout": 0.1,
     "learning_rate": "cycle",
 }
-"""Parameters of `SubsetSNE` that make better maps than the paper's, which are the defaults."""
+"""Parameters of `SubsetSNE` that give better maps than the defaults, which are the paper's."""
 
 
+@renamed(max_epochs="epochs")
 class SubsetSNE(Embedding):
-    """Learn an encoder into a few dimensions that keeps the neighbours of every row, and embeds new rows too.
+    """Learn an encoder into a few dimensions that preserves the neighbours of every row, and can embed new rows too.
 
-    In a training step, each row of a batch draws a sequence of neighbours in the input space, the nearer the likelier,
-    and a relaxed one in the embedding, and the encoder learns to make the second like the first: `subset_sne_loss`. The
-    weights of the epoch with the best training loss are kept.
+    In a training step, each row of a batch draws a sequence of neighbours in the input space, where nearer rows are
+    more likely, and a relaxed sequence in the embedding. The encoder learns to match the two, see `subset_sne_loss`.
+    The weights of the epoch with the best training loss are kept.
 
-    The defaults are the paper's objective. ``SubsetSNE(**khot.embed.TUNED)`` makes better maps.
+    The defaults are the paper's objective. ``SubsetSNE(**khot.embed.TUNED)`` gives better maps.
 
     Parameters
     ----------
     n_components : int
-        Dimensions of the embedding.
+        Number of dimensions of the embedding.
     n_neighbors : int
-        Neighbours k that each row draws; the j-th counts exp(1 - j). The paper finds 1 sufficient: more of them keep
-        more of the wider surroundings and less of the nearest neighbour.
+        Number k of neighbours that each row draws; the j-th has weight exp(1 - j). The paper finds 1 to be sufficient:
+        more neighbours preserve more of the wider neighbourhood and less of the nearest neighbour.
     temperature : float or callable
-        Of the relaxation: a number, or a schedule such as those of `khot.schedules`, of the training step. Under a
-        schedule, epochs are compared by the loss of one batch at the last temperature, with the same noise.
+        Temperature of the relaxation: a number, or a function of the training step such as those of `khot.schedules`.
+        With a schedule, epochs are compared by the loss of one batch at the last temperature, with the same noise.
     scale : {"auto", "columns", "raw"}
-        How far is far in the input space. "auto": each row of a batch counts distances in units of its own, such that
-        its neighbour has the given perplexity; and rows enter the encoder minus their mean, divided by their spread,
-        one number for all columns. The units of X do not matter then, if all columns have the same. "columns": the
-        same, but each column is first divided by its own spread, which suits columns of different units. "raw", the
-        paper's: squared distances are taken as they are, which suits rows whose nearest neighbours are at a squared
-        distance of a few units, such as pixels between 0 and 1; with larger ones every row only knows its nearest
-        neighbour, with smaller ones all rows are neighbours alike.
+        Scale of distances in the input space. "auto": distances of each row of a batch are scaled so that its neighbour
+        has the given perplexity, and the encoder sees rows minus their mean, divided by one standard deviation over all
+        columns; the unit of X does not matter if all columns share it. "columns": the same after each column is divided
+        by its own standard deviation, which suits columns with different units. "raw", as in the paper: squared
+        distances as they are, which suits rows whose nearest neighbours are at a squared distance of a few units, such
+        as pixels between 0 and 1; with larger distances only the nearest neighbour of a row matters, and with smaller
+        ones all rows are equally likely neighbours.
     perplexity : float
-        Unless scale="raw", in a way the number of neighbours that count.
+        Roughly the number of neighbours that matter. Not used with scale="raw".
     input_components : int, optional
-        Distances in the input space are those of so many principal components of the rows. That leaves out noise, and
-        takes less time. By default those of the rows themselves.
+        Number of principal components of the rows between which distances in the input space are computed, which leaves
+        out noise and takes less time. By default all columns are used.
     alpha : float or "auto", optional
-        Degrees of freedom of the Student-t density that measures the embedding, as in `ParametricTSNE`; by default
-        squared distances do, the paper's choice.
+        Degrees of freedom of the Student-t density in the embedding, as in `ParametricTSNE`. By default log-weights are
+        negative squared distances, as in the paper.
     encoder : {"small", "large"} or nn.Module
         From float32 rows (b, d) to (b, n_components). The names are the paper's networks: sigmoid layers of 150, 150
-        and 500, or of 500, 500 and 2,000, and a linear one. `fit` trains a copy of a module.
+        and 500, or of 500, 500 and 2,000, and a linear one. A module is copied before it is trained.
     pretrain : bool
-        First train the encoder layer by layer as an autoencoder: layers 1 to l with a linear decoder, for every l. The
-        encoder then has to be an `nn.Sequential`.
+        Whether to train the encoder layer by layer as an autoencoder: layers 1 to l with a linear decoder, for every l,
+        before the main training. The encoder then has to be an `nn.Sequential`.
     pretrain_epochs : int
-        Epochs of that for each layer.
+        Number of epochs of the pretraining for each layer.
     dropout : float
-        Share of the numbers of a row that the encoder does not see in a training step: they are set to 0, and the
-        others are larger in turn. Neighbours are those of whole rows. New rows then find their place better, where
-        rows are few for the size of the network above all.
+        Share of the inputs of the encoder that are set to 0 in a training step, while the others are scaled up.
+        Neighbours are always those of complete rows. It improves the places of new rows, most of all if there are few
+        rows for the size of the network.
     bias : float
-        Added to the relaxed entries under the logarithm, see `subset_sne_loss`.
+        Number that is added to the relaxed entries under the logarithm, see `subset_sne_loss`.
     noise : {"both", "input"}
-        Whether neighbours are drawn at random in both spaces, as in the paper, or in the input space alone.
+        Whether neighbours are drawn at random in both spaces, as in the paper, or in the input space only.
     samples : int
-        Draws of the noise for each batch.
+        Number of draws of the noise for each batch.
     mutual : bool
-        Whether a row is to be as likely a neighbour of the neighbour that it has drawn; for one neighbour alone. Worth
-        a try in two dimensions, where the map of MNIST is more trustworthy for it.
-    batch_size, max_epochs, learning_rate, optimizer
-        As in `khot.training.Settings`; with fewer rows than `batch_size`, all of them are the batch. The optimizer is
-        Adam by default. Neighbours are drawn within the batch, which is cut to a multiple of `devices`. An epoch has
-        ``n // batch_size`` steps: with few rows take smaller batches, or more epochs. The learning rate "cycle" is one
-        cycle up to 0.01 over the whole training.
+        Whether a row should also be a likely neighbour of the neighbour that it draws; only for n_neighbors=1. Worth a
+        try in two dimensions, where it makes the map of MNIST more trustworthy.
+    epochs, batch_size, learning_rate, optimizer
+        As in `khot.training.Settings`. With fewer rows than `batch_size`, all of them are the batch. The default
+        optimizer is Adam. Neighbours are drawn within the batch, which is cut to a multiple of `devices`. An epoch has
+        ``n // batch_size`` steps: with few rows, choose smaller batches or more epochs. The learning rate "cycle" is
+        one cycle up to 0.01 over the whole training.
     device : {"cpu", "cuda", "mps", "auto"}
         Kind of device.
     devices : int
-        Number of processes to train with, see `khot.training.fit`. Each has a copy of X, also of a memory-mapped one.
+        Number of processes, see `khot.training.fit`. Each process has a copy of X, even of a memory-mapped one.
     random_state : int, RandomState or None
-        Fixes the weights at the start, the batches and the noise.
+        Determines the initial weights, the batches and the noise.
     verbose : bool
-        Print the mean loss of every epoch.
+        Whether to print the mean loss of each epoch.
     folder : path, optional
-        Where the training is written to, so that it can be resumed. By default it leaves nothing behind.
+        Folder in which the training is kept, so that it can be resumed. By default nothing is kept.
     resume : bool
-        Go on with the training in `folder`, or with the pretraining there. Needs an int as `random_state`.
+        Continue the training or pretraining in `folder`. Needs an int as `random_state`.
 
     Attributes
     ----------
     encoder_ : nn.Module
-        The trained encoder, of rows that `shift_` has shifted and scaled.
+        The trained encoder, for rows scaled by `scaling_`.
     history_ : list of dict
-        The mean loss of every epoch.
+        Mean loss of every epoch.
     n_features_in_, feature_names_in_
-        As usual; the latter only if X was a table with names.
+        As in scikit-learn; the latter only if X was a table with names.
 
     Examples
     --------
@@ -114,7 +116,7 @@ class SubsetSNE(Embedding):
     >>> from khot.embed import SubsetSNE, quality
     >>> digits = khot.datasets.load("digits")
     >>> rows, others = (part.inputs.reshape(-1, 64) for part in (digits.train, digits.test))
-    >>> model = SubsetSNE(batch_size=200, max_epochs=20, random_state=0).fit(rows)
+    >>> model = SubsetSNE(batch_size=200, epochs=20, random_state=0).fit(rows)
     >>> model.transform(others).shape
     (360, 2)
     >>> quality.trustworthiness(others, model.transform(others)) > 0.8
@@ -122,7 +124,7 @@ class SubsetSNE(Embedding):
 
     Notes
     -----
-    There is no `partial_fit`: which epoch is the best, and the schedules, are questions about a whole training.
+    There is no `partial_fit`, because the best epoch and the schedules refer to a whole training.
 
     References
     ----------
@@ -148,7 +150,7 @@ class SubsetSNE(Embedding):
         samples: int = 1,
         mutual: bool = False,
         batch_size: int = 1000,
-        max_epochs: int = 200,
+        epochs: int = 200,
         learning_rate: Any = 1e-3,
         optimizer: Any = None,
         device: str = "cpu",
@@ -174,7 +176,7 @@ class SubsetSNE(Embedding):
         self.samples = samples
         self.mutual = mutual
         self.batch_size = batch_size
-        self.max_epochs = max_epochs
+        self.epochs = epochs
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.device = device
@@ -194,11 +196,11 @@ class SubsetSNE(Embedding):
             check_perplexity(self.perplexity, batch)
         if _checks.not_negative("bias", self.bias) == 0 and self.n_neighbors > 1:
             raise InvalidValueError(
-                f"bias can be 0 for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass 1e-8, say"
+                f"bias can be 0 only for n_neighbors = 1, but got {self.n_neighbors}: pass a small bias such as 1e-8"
             )
         if _checks.flag("mutual", self.mutual) and self.n_neighbors > 1:
             raise InvalidValueError(
-                f"mutual is for one neighbour alone, but got n_neighbors = {self.n_neighbors}: pass one of both"
+                f"mutual is only for n_neighbors = 1, but got {self.n_neighbors}: pass n_neighbors=1, or mutual=False"
             )
         if self.alpha is not None:
             degrees(self.alpha, self.n_components)

@@ -1,4 +1,4 @@
-"""The sentiment models that are explained."""
+"""Sentiment models that are explained."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +13,12 @@ from khot.explain.fidelity import gradient_norms
 from khot.explain.networks import word_vectors
 from khot.training import Adam, RMSprop, Run, Settings, Step, fit
 
-_ROWS = 500  # predicted together
-_TOGETHER = 64  # sequences of an LSTM
+_ROWS = 500  # rows of a forward pass
+_TOGETHER = 64  # sequences in a batch of an LSTM
 
 
 class WordNetwork(nn.Sequential):
-    """Tokens (b, length) to two logits: a convolution of three words at a time, and the maximum over the text."""
+    """Network from tokens (b, length) to two logits: a convolution over three words, and the maximum over the text."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__(
@@ -34,9 +34,9 @@ class _Transposed(nn.Module):
 
 
 class SentenceNetwork(nn.Module):
-    """Sentences (b, sentences, length) to two logits: an LSTM over words, and one over the sentences, both ways.
+    """Network from sentences (b, sentences, length) to two logits: bidirectional LSTMs over words and over sentences.
 
-    Sentences without words are not there: those behind them move up.
+    Sentences without words are skipped.
     """
 
     def __init__(self, vocabulary: int, embedding: int = 100, units: int = 100) -> None:
@@ -58,9 +58,9 @@ class SentenceNetwork(nn.Module):
 
 
 class _BothWays(nn.Module):
-    """Sequences (b, length, features) to the last states (b, 2 units) of two LSTMs, one of which reads them backwards.
+    """Bidirectional LSTM from sequences (b, length, features) to the last states (b, 2 units).
 
-    Sequences of about the same length go together. torch has a faster LSTM for these than for packed ones.
+    Sequences of similar length are processed together, which is faster in torch than packed sequences.
     """
 
     def __init__(self, features: int, units: int) -> None:
@@ -91,10 +91,15 @@ class _Accuracy:
 
 
 def train(
-    network: nn.Module, inputs: NDArray[np.int64], labels: NDArray[np.int64], seed: int, folder: Path, epochs: int = 5
+    network: nn.Module,
+    inputs: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    random_state: int,
+    folder: Path,
+    epochs: int = 5,
 ) -> Run:
-    """Train on nine tenths of the reviews; the weights of the epoch that is best on the rest are kept."""
-    order = np.random.RandomState(seed).permutation(len(inputs))
+    """Train on nine tenths of the reviews, and keep the weights of the epoch that is best on the rest."""
+    order = np.random.RandomState(random_state).permutation(len(inputs))
     held, kept = np.split(order, [len(order) // 10])
     words = isinstance(network, WordNetwork)
     settings = Settings(
@@ -105,14 +110,14 @@ def train(
         monitor="accuracy",
         maximize=True,
         patience=1,
-        seed=seed,
+        random_state=random_state,
     )
     validate = _Accuracy(inputs[held], labels[held])
     return fit(network, _loss, (inputs[kept], labels[kept]), settings, validate=validate, folder=folder, resume=True)
 
 
 def predict(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Probabilities (n, 2)."""
+    """Probabilities (n, 2) of the classes."""
     network.eval()
     with torch.no_grad():
         pieces = [torch.from_numpy(np.ascontiguousarray(inputs[i : i + _ROWS])) for i in range(0, len(inputs), _ROWS)]
@@ -120,7 +125,7 @@ def predict(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32
 
 
 def gradient_scores(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """How strongly the network's class depends on each item (n, items): a word, or all words of a sentence."""
+    """Norms of the gradient of the network's class in each item (n, items): a word, or all words of a sentence."""
     words = isinstance(network, WordNetwork)
     layer, scores = network[0] if words else network.embedding, np.zeros(inputs.shape[:2], np.float32)
     for start in range(0, len(inputs), _ROWS):
@@ -128,7 +133,7 @@ def gradient_scores(network: nn.Module, inputs: NDArray[np.int64]) -> NDArray[np
         norms = gradient_norms(network, torch.from_numpy(part), layer)  # pyright: ignore[reportArgumentType]
         if words:
             scores[start : start + _ROWS] = norms
-        else:  # of the sentences that are there, in their order
+        else:  # of sentences with words, in their order
             scores[start : start + _ROWS][(part != 0).any(-1)] = np.linalg.norm(norms, axis=1)
     return scores
 

@@ -1,4 +1,4 @@
-"""What the methods of the neighbour table compute: a loss, and an accuracy."""
+"""Losses and accuracies of the methods in the table of neighbour classifiers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,30 +9,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from khot._estimators.encoding import encode_array
+from khot._estimators.scaling import Scaling
 from khot.datasets import Dataset, Rows
 from khot.neighbors import votes
-from khot.neighbors._training import Validation
 from khot.neighbors.augmentation import augmented
-from khot.neighbors.embedding import embed
 from khot.neighbors.losses import neighbor_logits
-from khot.neighbors.scaling import Scaling
 from khot.neighbors.search import nearest
+from khot.neighbors.validation import Validation
 from khot.sampling import sample_subset
 from khot.topk import neuralsort, successive_softmax
 from khot.training import Step
 
 METHODS = ("subset", "neuralsort", "cnn")
 
-_RESIZED = 5000  # images made smaller together
+_RESIZED = 5000  # images that are resized together
 
 Labelled = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class _BatchLoss:
-    """Minus the share of right labels among k relaxed neighbours of each image, from every `candidates` of its batch.
+    """Negative share of right labels among k relaxed neighbours of each image, from groups of its batch.
 
-    In the part of the batch in which it stands itself, an image has one candidate fewer.
+    A group has `candidates` images. In its own group, an image has one candidate fewer.
     """
 
     scaling: Scaling = field(repr=False)
@@ -64,7 +64,7 @@ class _CrossEntropy:
 
 
 def loss_of(method: str, scaling: Scaling, augment: str, samples: int, k: int, candidates: int) -> Callable:
-    """The loss of a method."""
+    """Loss of a method."""
     if method == "cnn":
         return _CrossEntropy(scaling, augment)
     relaxation = successive_softmax if method == "subset" else neuralsort
@@ -73,19 +73,19 @@ def loss_of(method: str, scaling: Scaling, augment: str, samples: int, k: int, c
 
 @dataclass(frozen=True)
 class _HeadValidation:
-    """The accuracy of a network with a head on held-out images."""
+    """Accuracy of a network with a head on held-out images."""
 
     inputs: np.ndarray = field(repr=False)
     labels: np.ndarray = field(repr=False)
     scaling: Scaling = field(repr=False)
 
     def __call__(self, module: nn.Module) -> dict[str, float]:
-        logits = embed(module, self.inputs, self.scaling)
+        logits = encode_array(module, self.inputs, self.scaling)
         return {"accuracy": float((logits.argmax(1).numpy() == self.labels).mean())}
 
 
 def validation_of(method: str, held_out: Labelled, references: Labelled, scaling: Scaling, k: int) -> Callable:
-    """The accuracy on held-out images, to be measured after an epoch."""
+    """Accuracy on held-out images, as a function that is called after an epoch."""
     if method == "cnn":
         return _HeadValidation(*held_out, scaling)
     return Validation(*held_out, *references, scaling, k)
@@ -93,7 +93,7 @@ def validation_of(method: str, held_out: Labelled, references: Labelled, scaling
 
 @dataclass(frozen=True)
 class Votes:
-    """Who voted in a test: training images (q, k) for each test image, and the outcome (q,)."""
+    """Votes in a test: neighbours (q, k) of each test image among the training images, and predictions (q,)."""
 
     data: Dataset
     neighbors: np.ndarray
@@ -103,16 +103,16 @@ class Votes:
 def classify(
     method: str, module: nn.Module, data: Dataset, scaling: Scaling, k: int, mirrored: bool
 ) -> tuple[float, Votes | None]:
-    """The share of test images that are classified rightly, and who voted, if some did.
+    """Accuracy on the test images, and the votes of neighbours, if the method has any.
 
-    All training images vote, those that were held out in training, too. If `mirrored`, what the network says about an
-    image is the mean over the image and its mirror image.
+    All training images vote, including those that were held out in training. If `mirrored`, outputs of the network are
+    means over an image and its mirror image.
     """
 
     def means(rows: Rows) -> Tensor:
         images = as_images(rows)
-        found = embed(module, images, scaling)
-        return (found + embed(module, images[:, :, ::-1], scaling)) / 2 if mirrored else found
+        found = encode_array(module, images, scaling)
+        return (found + encode_array(module, images[:, :, ::-1], scaling)) / 2 if mirrored else found
 
     if method == "cnn":
         predictions, voted = means(data.test).argmax(1).numpy(), None
@@ -129,7 +129,7 @@ def as_images(rows: Rows) -> np.ndarray:
 
 
 def resized(images: np.ndarray, pixels: int) -> np.ndarray:
-    """Images (n, height, width, channels) made as small as (n, pixels, pixels, channels)."""
+    """Images (n, height, width, channels) resized to (n, pixels, pixels, channels)."""
     if images.shape[1] == pixels:
         return images
     pieces = (torch.from_numpy(images[i : i + _RESIZED]) for i in range(0, len(images), _RESIZED))

@@ -1,4 +1,4 @@
-"""The main jobs on embedded data, in a minute or two without network, on one page."""
+"""Main applications on data that come with khot, on one page, in a minute or two and without network."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from khot.experiments.runs import runs
 TITLE = "khot: choose k of n items, and backpropagate through the choice"
 INTRODUCTION = (
     "Log-weights are perturbed with Gumbel noise, a relaxed top k of the keys is taken, and gradients flow through it. "
-    "All of this page was computed on this machine just now, from data that is installed with khot."
+    "Everything on this page was just computed on this machine, from data that are installed with khot."
 )
 
 
@@ -24,8 +24,8 @@ def _synthetic(folder: Path) -> Section:
     result = synthetic.run()
     _, picture = synthetic.write(result, folder)
     text = (
-        "Relaxed samples against the exact law. Subsets of 2 of 4 items with weights 0.1 to 0.4 are sampled by relaxed "
-        "vectors at three temperatures; the black lines are their exact probabilities."
+        "Relaxed samples and the exact distribution. Subsets of 2 of 4 items with weights 0.1 to 0.4 are sampled by "
+        "relaxed vectors at three temperatures; the black lines are their exact probabilities."
     )
     return Section("Is the sample right?", text, synthetic.table(result), [picture])
 
@@ -48,10 +48,10 @@ def _embed(folder: Path) -> Section:
         result, drawn = embed.run("digits", "subset-ours", 2, "quick", trainings)
     _, picture, page = embed.write(result, drawn, folder)
     text = (
-        "A map of the same digits. An encoder into two dimensions was trained, without labels, such that neighbours of "
-        f"a digit stay its neighbours; they do for new digits, too: trustworthiness {result.trustworthiness:.3f} on "
+        "A map of the same digits. An encoder into two dimensions was trained, without labels, so that neighbours of "
+        f"a digit stay its neighbours. This holds for new digits, too: trustworthiness {result.trustworthiness:.3f} on "
         f"the test images, of which {result.knn_error:.1f}% have a nearest neighbour of another class. The file "
-        f"{page.name} beside this page can be zoomed."
+        f"{page.name} next to this page can be zoomed."
     )
     return Section("See the neighbours", text, pictures=[picture])
 
@@ -61,9 +61,9 @@ def _explain(folder: Path) -> Section:
     rows = [known_answers.run(name, method, "quick") for name in known_answers.PROBLEMS for method in methods]
     known_answers.write(rows, folder)
     text = (
-        "Explain a model by k features. In four synthetic problems the model rests on 2 to 5 of 10 features, in the "
-        "last one on other features in every second row. An explainer that only asks the model for its outputs should "
-        "score these highest: below are the median ranks of the features that decide, and the least possible ones, "
+        "Explain a model by k features. In four synthetic problems the model depends on 2 to 5 of 10 features, in the "
+        "last one on other features in every second row. An explainer that only sees the outputs of the model should "
+        "score these highest. Below are the median ranks of the decisive features, and the smallest possible ones, "
         "with khot's subset sampling and with the independent samples of L2X."
     )
     return Section("Find what decides", text, known_answers.table(rows))

@@ -2,8 +2,8 @@
 
 `subset` and `subset-pretrain` have the paper's settings: raw squared distances, one neighbour, temperature 0.1, batches
 of 1,000, 200 epochs. `subset-reversed` is the same with noise of the wrong sign, as in the code of 2019, which probably
-made the paper's numbers. `subset-ours` has settings of our own, and `tsne` those of them that it shares;
-`embed_ablation` tells what each of them brings.
+produced the paper's numbers. `subset-ours` has our own settings, and `tsne` those of them that apply to it;
+`embed_ablation` measures the effect of each of them.
 """
 
 import statistics
@@ -39,26 +39,26 @@ PAPER = {  # trustworthiness, error in percent
 
 @dataclass(frozen=True)
 class Plan:
-    """What is embedded, and how long it is trained, whatever the method."""
+    """Settings of a training that all methods share."""
 
     encoder: str
     epochs: int = 200
     batch_size: int = 1000  # the paper's
     own_batch_size: int = 2000  # of `subset-ours` and `tsne`
     pretrain_epochs: int = 10
-    mutual: tuple[int, ...] = ()  # in how many dimensions neighbours count in both directions, in `subset-ours`
-    splits: int = 1  # seeded divisions into training and test rows; 1 for the published one
+    mutual: tuple[int, ...] = ()  # numbers of dimensions in which `subset-ours` has mutual neighbours
+    splits: int = 1  # number of random splits into training and test rows; 1 for the published split
     test_rows: int = 0
-    drawn: int = 10_000  # points of the picture
+    drawn: int = 10_000  # points in the picture
 
-    def options(self, seed: int, folder: Path) -> dict[str, Any]:
-        """Parameters of an estimator that is trained in a folder."""
+    def options(self, random_state: int, folder: Path) -> dict[str, Any]:
+        """Parameters of the estimator of a method, with its folder."""
         return {
             "encoder": self.encoder,
             "batch_size": self.batch_size,
-            "max_epochs": self.epochs,
+            "epochs": self.epochs,
             "pretrain_epochs": self.pretrain_epochs,
-            "random_state": seed,
+            "random_state": random_state,
             "folder": folder,
             "resume": True,
         }
@@ -75,7 +75,7 @@ SHARED = {name: TUNED[name] for name in _OF_BOTH}  # with t-SNE, see embed_ablat
 
 @dataclass(frozen=True)
 class Result:
-    """What `khot reproduce embed` writes: means over the splits, and their standard deviations if there are several."""
+    """Result of `khot reproduce embed`: means over the splits, and their standard deviations if there are several."""
 
     dataset: str
     method: str
@@ -94,7 +94,7 @@ class Result:
 
 @dataclass(frozen=True)
 class _ReversedObjective:
-    """The paper's loss with noise of the wrong sign."""
+    """Loss of the paper with noise of the wrong sign."""
 
     def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
         return subset_sne_loss(input_logits(rows), embeddings, 1, temperature, reversed_noise=True, generator=generator)
@@ -105,9 +105,9 @@ class _ReversedSNE(SubsetSNE):
         return _ReversedObjective()
 
 
-def estimator(method: str, dimensions: int, plan: Plan, seed: int, folder: Path) -> Any:
-    """The unfitted estimator of a method."""
-    common = plan.options(seed, folder)
+def estimator(method: str, dimensions: int, plan: Plan, random_state: int, folder: Path) -> Any:
+    """Unfitted estimator of a method."""
+    common = plan.options(random_state, folder)
     own: dict[str, Any] = common | {"batch_size": plan.own_batch_size}
     if method == "tsne":
         return ParametricTSNE(dimensions, **SHARED, **own)
@@ -118,17 +118,19 @@ def estimator(method: str, dimensions: int, plan: Plan, seed: int, folder: Path)
 
 
 def cells(dimensions: Sequence[int], method: str | None) -> list[tuple[int, str]]:
-    """The rows of the tables: all methods, or one, in each number of dimensions; reversed noise in two alone."""
+    """Rows of the tables: all methods, or one, in each number of dimensions; reversed noise only in two."""
     methods = METHODS if method is None else (method,)
     return [(d, kind) for d in dimensions for kind in methods if d == 2 or kind != "subset-reversed"]
 
 
-def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Any]:
-    """Train and measure one row of the tables; also the points (n, d) and classes of some training rows."""
+def run(
+    dataset: str, method: str, dimensions: int, profile: str, folder: Path, random_state: int = 0
+) -> tuple[Result, Any]:
+    """Train and measure one row of the tables. Returns the points (n, d) and classes of some training rows as well."""
     _checks.choice("method", method, METHODS)
     plan = plans.find(PLANS, profile, dataset)
     measured, drawn, places = [], [], []
-    for split in range(seed, seed + plan.splits):
+    for split in range(random_state, random_state + plan.splits):
         train, test, classes = rows_of(dataset, plan, split)
         place = folder / f"{dataset}-{method}-d{dimensions}-{split}"
         model = estimator(method, dimensions, plan, split, place).fit(train.inputs)
@@ -149,7 +151,7 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
         spread={name: round(value, 4) for name, value in spread.items()},
         paper=None if paper is None else {"trustworthiness": paper[0], "knn_error": paper[1]},
         settings={**asdict(plan), "neighbors": NEIGHBORS, **_settings(model)},
-        seed=seed,
+        seed=random_state,
         **asdict(spent(*places)),
         history=model.history_,
         machine=machine(),
@@ -158,13 +160,13 @@ def run(dataset: str, method: str, dimensions: int, profile: str, folder: Path, 
 
 
 def measure(train: Rows, test: Rows, points: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """Trustworthiness of the embedding (m, d) of test rows, and in percent the error of their nearest training row."""
+    """Trustworthiness of the embedding (m, d) of test rows, and error of their nearest training rows in percent."""
     trust = quality.trustworthiness(test.inputs, others, NEIGHBORS)
     return trust, quality.knn_error(points, train.labels, others, test.labels)
 
 
 def write(result: Result, drawn: tuple[np.ndarray, np.ndarray], folder: Path) -> list[Path]:
-    """Write `embed-<dataset>-<method>-d<dim>.json` and, of two dimensions, the map as a picture and a page."""
+    """Write `embed-<dataset>-<method>-d<dim>.json` and, in two dimensions, the map as a picture and a page."""
     name = f"embed-{result.dataset}-{result.method}-d{result.dimensions}"
     data, picture, page = (folder / f"{name}.{kind}" for kind in ("json", "png", "html"))
     write_result(data, asdict(result))
@@ -177,7 +179,7 @@ def write(result: Result, drawn: tuple[np.ndarray, np.ndarray], folder: Path) ->
 
 
 def results(folder: Path) -> list[Result]:
-    """The results in a folder."""
+    """Results in a folder."""
     order = [name for _, name in PLANS]
 
     def place(row: Result) -> tuple[int, ...]:
@@ -187,7 +189,7 @@ def results(folder: Path) -> list[Result]:
 
 
 def table(rows: list[Result]) -> str:
-    """The results as text, beside the paper's."""
+    """Results as text, compared with the paper's."""
     lines = [
         f"{'':34}{'trustworthiness':^22}{'1-NN error, %':^22}",
         f"{'dataset':<14}{'d':>3} {'method':<16}" + f"{'ours':>12}{'paper':>10}" * 2 + f"{'minutes':>9}",
@@ -215,7 +217,7 @@ def rows_of(dataset: str, plan: Plan, split: int) -> tuple[Rows, Rows, tuple[str
 
 
 def _settings(model: SubsetSNE | ParametricTSNE) -> dict[str, Any]:
-    """The parameters that are numbers or words, and how the schedules print."""
+    """Parameters that are numbers or words, and representations of the others."""
     own = {"folder", "resume", "verbose", "device", "devices", "random_state"}
     chosen = {name: value for name, value in model.get_params(deep=False).items() if name not in own}
     return {n: v if isinstance(v, bool | int | float | str | None) else repr(v) for n, v in chosen.items()}

@@ -1,7 +1,7 @@
-"""What makes a map better: from the paper's settings to ours, a change at a time, and the same for parametric t-SNE.
+"""Ablation of maps: from the paper's settings to ours, one change at a time, also for parametric t-SNE.
 
-Short trainings on 20,000 digits of MNIST. Measured on 5,000 other training digits, not on the test digits, as the
-settings of `embed` were chosen by it.
+Trainings are short, on 20,000 digits of MNIST. Quality is measured on 5,000 other training digits, not on the test
+digits, because the settings of `embed` were chosen by it.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _BATCHES = (f"batches of {PLAN.own_batch_size:,}", {"batch_size": PLAN.own_batch
 _DROPOUT = (f"{TUNED['dropout']:.0%} of the inputs left out", {"dropout": TUNED["dropout"]})
 _SEED = ("another seed", {"random_state": 1})
 _PERPLEXITY = {"scale": "auto", "perplexity": TUNED["perplexity"]}
-CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those before it
+CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each includes those before it
     "subset": [
         ("the paper's settings", {"scale": "raw"}),
         ("no bias under the logarithm", {"bias": TUNED["bias"]}),
@@ -51,7 +51,7 @@ CHANGES: dict[str, list[tuple[str, dict[str, Any]]]] = {  # each with those befo
 
 @dataclass(frozen=True)
 class Row:
-    """How good the map is after a change; the error is in percent."""
+    """Quality of the map after a change; the error is in percent."""
 
     method: str
     change: str
@@ -62,7 +62,7 @@ class Row:
 
 
 def models(folder: Path) -> list[tuple[str, str, Any]]:
-    """Method, change and unfitted estimator."""
+    """Methods, changes and unfitted estimators."""
     found = []
     for method, changes in CHANGES.items():
         options: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def models(folder: Path) -> list[tuple[str, str, Any]]:
 
 
 def run(folder: Path, report: Callable[[Row], None] = lambda row: None) -> list[Row]:
-    """Train with every change, or go on with that in `folder`; each row is reported when it is there."""
+    """Train with every change, or continue the trainings in `folder`. Each row is reported when it is finished."""
     data, _, _ = rows_of("mnist", PLAN, 0)
     train, held_out = data.take(np.arange(ROWS)), data.take(np.arange(ROWS, ROWS + HELD_OUT))
     rows = []
@@ -87,7 +87,7 @@ def run(folder: Path, report: Callable[[Row], None] = lambda row: None) -> list[
 
 
 def write(rows: list[Row], folder: Path) -> Path:
-    """Write `embed-ablation.json` into an existing folder; returns its path."""
+    """Write `embed-ablation.json` into an existing folder and return its path."""
     path = folder / "embed-ablation.json"
     settings = asdict(PLAN) | {"rows": ROWS, "held_out": HELD_OUT}
     content = {"rows": [asdict(row) for row in rows], "settings": settings, "machine": machine()}
@@ -96,5 +96,5 @@ def write(rows: list[Row], folder: Path) -> Path:
 
 
 def line(row: Row) -> str:
-    """The row as text."""
+    """Row as text."""
     return f"{row.method:<8}{row.change:<48}{row.trustworthiness:>8.4f}{row.knn_error:>8.2f}{row.minutes:>8.1f}"

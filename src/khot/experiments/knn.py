@@ -1,9 +1,9 @@
-"""The paper's accuracy table of stochastic k nearest neighbours, with NeuralSort and a plain network beside it.
+"""The paper's accuracy table of stochastic k nearest neighbours, compared with NeuralSort and a plain network.
 
 The encoders are smaller than the paper's and trained for minutes on a CPU, not for 200 epochs on a GPU: first on small
-images, then on those of full size, with one cycle of the learning rate. The images of a batch are queries and
-candidates at once. A method's temperature (for the plain network, which has none, the learning rate) is chosen on
-held-out images after a short training with each.
+images, then on images of full size, with one cycle of the learning rate. The images of a batch are both queries and
+candidates. The temperature of a method (or the learning rate of the plain network) is chosen on held-out images after a
+short training with each.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -15,14 +15,14 @@ import torch
 from torch import nn
 
 from khot import _checks, datasets
+from khot._estimators.scaling import Scaling, standard_scaling
 from khot._report.neighbors import accuracy_curves, neighbor_rows
 from khot.datasets import Rows
 from khot.experiments import plans
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
 from khot.experiments.machine import machine
 from khot.experiments.runs import read_results, spent, write_result
-from khot.neighbors.encoders import ResNet, with_head
-from khot.neighbors.scaling import Scaling, learn_scaling
+from khot.neighbors.networks import ResNet, with_head
 from khot.training import SGD, OneCycle, Run, Settings, fit
 
 K, CANDIDATES = 9, 100
@@ -37,7 +37,7 @@ PAPER_SETTING = "a small convnet for MNIST, ResNet-18 for the others, 200 epochs
 
 @dataclass(frozen=True)
 class Stage:
-    """Epochs on images of a size."""
+    """Number of epochs on images of one size."""
 
     epochs: int
     pixels: int
@@ -45,7 +45,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the encoder for a dataset is trained, whatever the method."""
+    """Settings of a training that all methods share."""
 
     width: int
     stages: tuple[Stage, ...]
@@ -53,7 +53,7 @@ class Plan:
     held_out: int = 5000
     references: int = 10_000  # training images that vote for the held-out ones after an epoch
     batch_size: int = 200
-    samples: int = 4  # relaxed samples a query
+    samples: int = 4  # relaxed samples of each query
     learning_rate: float = 0.1
     weight_decay: float = 5e-4
     search_epochs: int = 1  # for each temperature, on `search_rows` images of the first size
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def mirrored(self) -> bool:
-        """Whether the test looks at mirror images, too: if the training does."""
+        """Whether the test uses mirror images as well, because the training does."""
         return self.augment in ("flip", "both")
 
 
@@ -78,7 +78,7 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Result:
-    """What `khot reproduce knn` writes; accuracies are in percent."""
+    """Result of `khot reproduce knn`; accuracies are in percent."""
 
     dataset: str
     method: str
@@ -89,23 +89,24 @@ class Result:
     search: dict[str, float]  # held-out accuracy for each temperature, or learning rate
     settings: dict[str, Any]
     seed: int
-    minutes: float  # of the trainings, those of the search included
+    minutes: float  # of all trainings, including the search
     processor_minutes: float | None
     history: list[dict[str, Any]]
     machine: dict[str, Any]
 
 
-def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) -> tuple[Result, Votes | None]:
-    """Train and test one row of the table; also who voted, if some did.
+def run(dataset: str, method: str, profile: str, folder: Path, random_state: int = 0) -> tuple[Result, Votes | None]:
+    """Train and test one row of the table. Returns the votes of neighbours as well, if the method has any.
 
-    If `folder` holds a part of that training, it goes on from there.
+    A training that was stopped continues in `folder`.
     """
     _checks.choice("method", method, METHODS)
     plan = plans.find(PLANS, profile, dataset)
     data = datasets.load(dataset)
-    place = folder / f"{dataset}-{method}-{profile}-{seed}"
-    train, held_out = datasets.split(data.train, plan.held_out, seed, stratified=True)
-    experiment = _Experiment(method, plan, train, held_out, learn_scaling(as_images(data.train)), seed, place)
+    place = folder / f"{dataset}-{method}-{profile}-{random_state}"
+    train, held_out = datasets.split(data.train, plan.held_out, random_state, stratified=True)
+    scaling = standard_scaling(as_images(data.train))
+    experiment = _Experiment(method, plan, train, held_out, scaling, random_state, place)
 
     searched = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
     found = {value: search.best["validation"]["accuracy"] for value, search in searched.items()}
@@ -123,7 +124,7 @@ def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) ->
         paper=PAPER_SETTING,
         search={f"{value:g}": round(100 * share, 2) for value, share in found.items()},
         settings=_settings(method, plan, chosen, experiment.scaling),
-        seed=seed,
+        seed=random_state,
         **asdict(spent(place)),
         history=history,
         machine=machine(),
@@ -132,7 +133,7 @@ def run(dataset: str, method: str, profile: str, folder: Path, seed: int = 0) ->
 
 
 def write(result: Result, voted: Votes | None, folder: Path) -> list[Path]:
-    """Write `knn-<dataset>-<method>.json` and the pictures into an existing folder; returns their paths."""
+    """Write `knn-<dataset>-<method>.json` and the pictures into an existing folder and return their paths."""
     name = f"knn-{result.dataset}-{result.method}" + ("-long" if result.profile == "long" else "")
     data, curves, votes = folder / f"{name}.json", folder / f"knn-{result.dataset}.png", folder / f"{name}.png"
     write_result(data, asdict(result))
@@ -148,7 +149,7 @@ def write(result: Result, voted: Votes | None, folder: Path) -> list[Path]:
 
 
 def _draw_votes(path: Path, result: Result, voted: Votes) -> None:
-    """A right prediction of each class as far as there is room, then some wrong ones."""
+    """Draw the neighbours of a correct prediction of some classes, then of some wrong predictions."""
     test, train, names = voted.data.test, voted.data.train, np.array(voted.data.classes)
     right = voted.predictions == test.labels
     firsts = [np.flatnonzero(right & (test.labels == label))[:1] for label in range(len(names))]
@@ -165,7 +166,7 @@ def _draw_votes(path: Path, result: Result, voted: Votes) -> None:
 
 
 def results(folder: Path, dataset: str | None = None) -> list[Result]:
-    """The results in a folder, of one dataset or of all."""
+    """Results in a folder, of one dataset or of all."""
     order = [name for _, name in PLANS]
 
     def place(row: Result) -> tuple[int, ...]:
@@ -175,7 +176,7 @@ def results(folder: Path, dataset: str | None = None) -> list[Result]:
 
 
 def table(rows: list[Result]) -> str:
-    """The results as text, beside the paper's."""
+    """Results as text, compared with the paper's."""
     lines = [f"{'dataset':<15}{'method':<18}{'test accuracy':>14}{'paper':>8}{'difference':>12}{'minutes':>9}"]
     for row in rows:
         paper, difference = "", ""
@@ -198,18 +199,18 @@ class _Experiment:
     train_rows: Rows
     held_out: Rows
     scaling: Scaling
-    seed: int
+    random_state: int
     folder: Path
 
     def search(self, value: float) -> Run:
-        """A short training with a temperature or learning rate."""
+        """Short training with a temperature or learning rate."""
         stage = replace(self.plan.stages[0], epochs=self.plan.search_epochs)
         some = self.train_rows.take(np.arange(self.plan.search_rows))
         rate = self._cycle(value, stage.epochs * (len(some) // self.plan.batch_size))
         return self._fit(self._module(), some, stage, rate, value, self.folder / f"search-{value:g}")
 
     def train(self, value: float) -> tuple[nn.Module, list[Run]]:
-        """The whole training; the module with the best weights of the last stage, and the run of each stage."""
+        """Whole training. Returns the module with the best weights of the last stage, and the run of each stage."""
         module, runs, done, steps = self._module(), [], 0, len(self.train_rows) // self.plan.batch_size
         cycle = self._cycle(value, steps * sum(stage.epochs for stage in self.plan.stages))
         for stage in self.plan.stages:
@@ -223,13 +224,13 @@ class _Experiment:
 
     def _module(self) -> nn.Module:
         with torch.random.fork_rng([]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.random_state)
             encoder = ResNet(self.scaling.mean.size, self.plan.width)
             return with_head(encoder, int(self.train_rows.labels.max()) + 1) if self.method == "cnn" else encoder
 
     def _fit(self, module: nn.Module, train: Rows, stage: Stage, rate: Any, value: float, folder: Path) -> Run:
         images, others = (resized(as_images(rows), stage.pixels) for rows in (train, self.held_out))
-        few = np.random.RandomState(self.seed).permutation(len(images))[: self.plan.references]
+        few = np.random.RandomState(self.random_state).permutation(len(images))[: self.plan.references]
         references = (images[few], train.labels[few])
         settings = Settings(
             epochs=stage.epochs,
@@ -239,7 +240,7 @@ class _Experiment:
             temperature=1.0 if self.method == "cnn" else value,
             monitor="accuracy",
             maximize=True,
-            seed=self.seed,
+            random_state=self.random_state,
         )
         return fit(
             module,
@@ -254,7 +255,7 @@ class _Experiment:
 
 @dataclass(frozen=True)
 class _Rest:
-    """A schedule from a step on."""
+    """Schedule that starts at a later step."""
 
     rate: OneCycle
     before: int

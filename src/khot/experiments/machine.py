@@ -1,4 +1,4 @@
-"""What a measured time depends on, for the record."""
+"""Description of the machine on which times were measured."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ import khot
 
 
 def machine(packages: tuple[str, ...] = ("torch", "numba", "numpy")) -> dict[str, Any]:
-    """The processor, its cores, torch's threads, and the versions of khot, Python and some packages."""
+    """Processor, cores, threads of torch, and versions of khot, Python and some packages."""
     name, described = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
     if described.exists():
         lines = described.read_text().splitlines()

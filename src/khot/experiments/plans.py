@@ -1,4 +1,4 @@
-"""How long an experiment trains on which dataset: a plan for each profile and dataset."""
+"""Plans of trainings, one for each profile and dataset."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,7 +9,7 @@ Plan = TypeVar("Plan")
 
 
 def find(plans: Mapping[tuple[str, str], Plan], profile: str, dataset: str) -> Plan:
-    """The plan of a profile and a dataset."""
+    """Plan for a profile and a dataset."""
     if (profile, dataset) not in plans:
         known = ", ".join(f"{name} ({kind})" for kind, name in plans)
         raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")

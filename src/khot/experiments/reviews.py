@@ -1,4 +1,4 @@
-"""Film reviews as numbers: words of a review, or words of its sentences."""
+"""Film reviews as numbers of words, in one sequence or by sentence."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-PADDING, START, UNKNOWN, FIRST = 0, 1, 2, 3  # numbers of no word, of the start, of rare words, of the most frequent one
+PADDING, START, UNKNOWN, FIRST = 0, 1, 2, 3  # of no word, the start, rare words and the most frequent word
 CLASSES = "negative", "positive"
 
 _NOT_WORD = re.compile(r"[^a-z0-9']+")
@@ -15,7 +15,7 @@ _END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def words(text: str) -> list[str]:
-    """Words in lower case; all else than letters and digits of ASCII, and apostrophes, separates them.
+    """Words in lower case, separated by anything but ASCII letters, digits and apostrophes.
 
     >>> words("It's <br />fine, isn't it?")
     ["it's", 'fine', "isn't", 'it']
@@ -24,7 +24,7 @@ def words(text: str) -> list[str]:
 
 
 def sentences(text: str) -> list[list[str]]:
-    """The words of each sentence; sentences end at . ! ? and line breaks.
+    """Words of each sentence. Sentences end at . ! ? and line breaks.
 
     >>> sentences("Fine... really! <br />Or not?")
     [['fine'], ['really'], ['or', 'not']]
@@ -34,14 +34,14 @@ def sentences(text: str) -> list[list[str]]:
 
 
 def numbers_of(texts: Iterable[str], size: int) -> dict[str, int]:
-    """The numbers of the most frequent words, such that all numbers lie below `size`."""
+    """Numbers of the most frequent words, all of them below `size`."""
     frequencies = Counter(word for text in texts for word in words(text))
     order = sorted(frequencies, key=lambda word: (-frequencies[word], word))
     return {word: number for number, word in enumerate(order[: size - FIRST], FIRST)}
 
 
 def as_words(texts: Sequence[str], known: dict[str, int], length: int) -> NDArray[np.int64]:
-    """Numbers (n, length): a start token and the words, of which the last count, behind padding."""
+    """Numbers (n, length): padding, a start token and the words, cut at the front if there are too many."""
     rows = np.full((len(texts), length), PADDING)
     for row, text in zip(rows, texts, strict=True):
         found = [START, *(known.get(word, UNKNOWN) for word in words(text))][-length:]
@@ -50,7 +50,7 @@ def as_words(texts: Sequence[str], known: dict[str, int], length: int) -> NDArra
 
 
 def as_sentences(texts: Sequence[str], known: dict[str, int], count: int, length: int) -> NDArray[np.int64]:
-    """Numbers (n, count, length): the first words of the first sentences, before padding."""
+    """Numbers (n, count, length): the first words of the first sentences, followed by padding."""
     rows = np.full((len(texts), count, length), PADDING)
     for row, text in zip(rows, texts, strict=True):
         for place, sentence in zip(row, sentences(text), strict=False):

@@ -1,4 +1,4 @@
-"""Where the trainings of an experiment are kept, and how long they took."""
+"""Folders of the trainings of an experiment, times that they took, and files of results."""
 
 import json
 import sys
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from khot._files import write_text
-from khot.training._folders import cached_runs
+from khot._files import readable_json, write_text
+from khot.training.folders import cached_runs
 
 Result = TypeVar("Result")
 
 
 @contextmanager
 def runs(folder: Path | None, profile: str, experiment: str) -> Iterator[Path]:
-    """The given folder, or one in the user's cache, or for the quick profile one that does not stay."""
+    """Folder for trainings: the given one, a temporary one for the quick profile, or one in the user's cache."""
     if folder is None and profile == "quick":
         with tempfile.TemporaryDirectory() as place:
             yield Path(place)
@@ -27,10 +27,10 @@ def runs(folder: Path | None, profile: str, experiment: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Minutes:
-    """What trainings took.
+    """Time of trainings.
 
-    Processors worked for a longer time where there are several threads, and for a shorter one where other programs were
-    at work. None if that was not measured.
+    Processor time is longer than wall-clock time with several threads, and shorter if other programs ran. None if it
+    was not measured.
     """
 
     minutes: float
@@ -39,13 +39,13 @@ class Minutes:
 
 def write_result(path: Path, content: dict[str, Any]) -> None:
     """Write or replace a file of results."""
-    write_text(path, json.dumps(content, indent=1) + "\n")
+    write_text(path, readable_json(content, allow_nan=True))
 
 
 def read_results(
     folder: Path, pattern: str, make: Callable[..., Result], place: Callable[[Result], tuple[int, ...]]
 ) -> list[Result]:
-    """What an experiment wrote into files of a pattern, by their place; others are told of and left out."""
+    """Results in the files that match a pattern, ordered by `place`. Other files are reported and left out."""
     found = []
     for path in sorted(folder.glob(pattern)):
         try:
@@ -57,7 +57,7 @@ def read_results(
 
 
 def spent(*folders: Path) -> Minutes:
-    """The time of all trainings below some folders."""
+    """Time of all trainings in some folders."""
     histories = [json.loads(path.read_text()) for folder in folders for path in folder.rglob("history.json")]
     records = [record for history in histories for record in history["epochs"]]
     worked = [record.get("processor_seconds") for record in records]

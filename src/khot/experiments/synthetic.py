@@ -1,7 +1,7 @@
 """The paper's first figure: are relaxed samples distributed as p(S|w)?
 
 The paper takes the top k of each relaxed vector as the chosen subset. khot's hard samples take the top k of the keys,
-which is exact at every temperature; below temperature 1 the two can differ. Both are reported.
+which is exact at every temperature. Below temperature 1 the two can differ; both are reported.
 """
 
 import platform
@@ -24,12 +24,12 @@ from khot.topk import hard_topk, successive_softmax
 
 PAPER_DISTANCE = 0.016
 PAPER = WEIGHTS, K, SAMPLES, TEMPERATURES = (0.1, 0.2, 0.3, 0.4), 2, 10_000, (0.1, 1.0, 10.0)
-MOST_SUBSETS = 120  # that a table and a histogram can show
+MOST_SUBSETS = 120  # subsets that a table and a histogram can show
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often each subset was chosen, and how far that is from p(S|w)."""
+    """Frequencies of the subsets, and their distance from p(S|w)."""
 
     empirical: list[float]
     interval: list[float]  # half the width of the 95% interval
@@ -38,7 +38,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Result:
-    """What `khot reproduce synthetic` writes; subsets are lists of positions, counted from 1."""
+    """Result of `khot reproduce synthetic`; subsets are lists of positions, counted from 1."""
 
     weights: list[float]
     k: int
@@ -47,9 +47,9 @@ class Result:
     seed: int
     subsets: list[list[int]]
     true: list[float]
-    relaxed: list[Histogram]  # top k of the relaxed vector, one a temperature
+    relaxed: list[Histogram]  # top k of the relaxed vector, one for each temperature
     hard: list[Histogram]  # top k of the same keys
-    paper_distance: float | None  # the paper's bound, where the problem is the paper's
+    paper_distance: float | None  # the bound in the paper, for the problem of the paper
     seconds: float
     versions: dict[str, str]
 
@@ -59,16 +59,15 @@ def run(
     k: int = K,
     samples: int = SAMPLES,
     temperatures: Sequence[float] = TEMPERATURES,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Result:
     """Draw the samples and count the subsets."""
     began = time.perf_counter()
-    samples, seed = _checks.whole_number("samples", samples, least=1), _checks.whole_number("seed", seed, least=0)
-    if seed >= 2**63:
-        raise InvalidValueError(f"seed must lie below 2^63, but got {seed}: pass a smaller number")
+    samples = _checks.whole_number("samples", samples, least=1)
+    random_state = _checks.whole_number("random_state", random_state, least=0, most=2**63 - 1)
     temperatures = [_checks.positive("temperature", t) for t in temperatures]
     if not temperatures:
-        raise InvalidValueError("temperatures must hold at least one number, but got none: pass 0.1 1 10, say")
+        raise InvalidValueError("temperatures must hold at least one number, but got none: try 0.1 1 10")
     logits = _checks.weights(torch.tensor(weights, dtype=torch.float64)).log()
     law = Subset(logits, k)
     if law.support_size > MOST_SUBSETS:
@@ -78,7 +77,7 @@ def run(
         )
     outcomes = law.enumerate_support()
     true = law.log_prob(outcomes).exp()
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(random_state)
     relaxed, hard = [], []
     for temperature in temperatures:
         keys = gumbel_keys(logits.expand(samples, -1), generator)
@@ -91,7 +90,7 @@ def run(
         k=k,
         samples=samples,
         temperatures=temperatures,
-        seed=seed,
+        seed=random_state,
         subsets=[(row.nonzero().flatten() + 1).tolist() for row in outcomes],
         true=true.tolist(),
         relaxed=relaxed,
@@ -114,13 +113,13 @@ def write(result: Result, folder: Path) -> tuple[Path, Path]:
             (f"t = {t:g} (TV {h.distance:.4f})", h.empirical, h.interval)
             for t, h in zip(result.temperatures, result.relaxed, strict=True)
         ],
-        title=f"Chosen subsets, {result.samples:,} relaxed samples a temperature, w = {result.weights}, k = {result.k}",
+        title=f"Subsets of {result.samples:,} relaxed samples per temperature, w = {result.weights}, k = {result.k}",
     )
     return data, picture
 
 
 def table(result: Result) -> str:
-    """The result as text: a row a subset, then the distances."""
+    """Result as text: one row for each subset, then the distances."""
     columns = [f"t = {t:g}" for t in result.temperatures]
     lines = [f"{'subset':>10}  {'true':>7}" + "".join(f"  {column:>17}" for column in columns)]
     for i, subset in enumerate(result.subsets):

@@ -1,8 +1,8 @@
 """The paper's runtime table: a small convnet selects the k nearest of m candidates of one query.
 
-As in the paper a trial is one forward pass, here with autograd recording it: from the images to the keys, minus the
+As in the paper, a trial is one forward pass, here recorded by autograd: from the images to the keys, which are negative
 squared distances between the embeddings of the query and the candidates (the encoder's part), and from the keys to the
-relaxed k-hot vector (the operator's part). The weights and the images are random, and there is no noise in the keys.
+relaxed k-hot vector (the operator's part). The weights and the images are random, and the keys have no noise.
 
 NeuralSort as published is the formula of Grover et al. with its m x m matrices and O(m^2) cost, which the paper states.
 Their code sums the rows of a matrix by a product with an m x m matrix of ones, O(m^3), and is slower still.
@@ -28,8 +28,8 @@ from khot.topk import neuralsort, successive_softmax
 Operator = Callable[[Tensor, int, float], Tensor]
 
 CANDIDATES, K, TRIALS, TEMPERATURE = (100, 1000, 5000), 5, 100, 1.0
-FIXED = {"queries": 1, "dtype": "float32", "pass": "forward only, recorded by autograd"}
-LONG, BUDGET, FEWEST = 1.0, 30.0, 3  # a trial of more than LONG seconds is repeated for BUDGET seconds only
+FIXED: dict[str, Any] = {"queries": 1, "dtype": "float32", "pass": "forward only, recorded by autograd"}
+LONG, BUDGET, FEWEST = 1.0, 30.0, 3  # trials of over LONG seconds are repeated for BUDGET seconds
 PUBLISHED, TEXTBOOK = "NeuralSort as published", "textbook successive softmax"
 PAPER = {  # seconds, for k = 5
     PUBLISHED: {100: 0.010, 1000: 0.073, 5000: 3.694},
@@ -40,7 +40,7 @@ PAPER_SETTING = "forward pass of a small CNN and the operator, average of 100 tr
 
 @dataclass(frozen=True)
 class Measured:
-    """Mean and best seconds of the trials, or the ratios of two such."""
+    """Mean and smallest seconds of the trials, or ratios of two of these."""
 
     mean: float
     best: float
@@ -48,7 +48,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """Times of an operator; `times_faster` is the time of NeuralSort as published at the same m, divided by them."""
+    """Times of an operator. `times_faster` is the time of NeuralSort as published at the same m divided by them."""
 
     m: int
     operator: str
@@ -58,13 +58,13 @@ class Row:
     total_seconds: Measured
     operator_times_faster: Measured
     total_times_faster: Measured
-    paper_seconds: float | None  # in total, for the two operators that the paper timed
+    paper_seconds: float | None  # total seconds of the two operators that the paper timed
     paper_times_faster: float | None
 
 
 @dataclass(frozen=True)
 class Result:
-    """What `khot reproduce timing` writes."""
+    """Result of `khot reproduce timing`."""
 
     settings: dict[str, Any]
     machine: dict[str, Any]
@@ -74,7 +74,7 @@ class Result:
 
 
 def published_neuralsort(keys: Tensor, temperature: float) -> Tensor:
-    """The relaxed permutation (m, m) of keys (m,): row j is softmax(((m + 1 - 2j) keys - A 1) / temperature)."""
+    """Relaxed permutation (m, m) of keys (m,): row j is softmax(((m + 1 - 2j) keys - A 1) / temperature)."""
     m = len(keys)
     differences = (keys.unsqueeze(-1) - keys).abs()
     coefficients = m + 1 - 2 * torch.arange(1, m + 1, dtype=keys.dtype)
@@ -82,7 +82,7 @@ def published_neuralsort(keys: Tensor, temperature: float) -> Tensor:
 
 
 def textbook_successive_softmax(keys: Tensor, k: int, temperature: float) -> Tensor:
-    """The relaxed k-hot vector (m,) by k softmaxes, as it is usually written."""
+    """Relaxed k-hot vector (m,) by k softmaxes, as it is usually written."""
     total = torch.zeros_like(keys)
     for _ in range(k):
         p = torch.softmax(keys / temperature, -1)
@@ -103,18 +103,24 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def run(candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS, seed: int = 0) -> Result:
+def run(n_candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS, random_state: int = 0) -> Result:
     """Time the four operators for each number of candidates."""
     began = time.perf_counter()
-    trials, seed = _checks.whole_number("trials", trials, least=1), _checks.whole_number("seed", seed, least=0)
-    if seed >= 2**63:
-        raise InvalidValueError(f"seed must lie below 2^63, but got {seed}: pass a smaller number")
-    candidates = sorted({_checks.whole_number("candidates", m, least=1) for m in candidates})
+    trials = _checks.whole_number("trials", trials, least=1)
+    random_state = _checks.whole_number("random_state", random_state, least=0, most=2**63 - 1)
+    candidates = sorted({_checks.whole_number("n_candidates", m, least=1) for m in n_candidates})
     if not candidates:
-        raise InvalidValueError("candidates must hold at least one number, but got none: pass 100 1000 5000, say")
+        raise InvalidValueError("n_candidates must hold at least one number, but got none: try 100 1000 5000")
     _checks.count(_checks.whole_number("k", k, least=1), min(candidates), ())
-    rows = [row for m in candidates for row in _rows(m, k, trials, seed)]
-    settings = {"candidates": candidates, "k": k, "temperature": TEMPERATURE, "trials": trials, "seed": seed, **FIXED}
+    rows = [row for m in candidates for row in _rows(m, k, trials, random_state)]
+    settings = {
+        "candidates": candidates,
+        "k": k,
+        "temperature": TEMPERATURE,
+        "trials": trials,
+        "seed": random_state,
+        **FIXED,
+    }
     return Result(settings, machine(), PAPER_SETTING, rows, minutes=round((time.perf_counter() - began) / 60, 2))
 
 
@@ -133,7 +139,7 @@ def write(result: Result, folder: Path) -> tuple[Path, Path]:
 
 
 def table(result: Result) -> str:
-    """The result as text: a row an operator, one block for each number of candidates."""
+    """Result as text: one row for each operator, one block for each number of candidates."""
     heads = ["encoder", "operator", "its best", "total", "operator", "its best", "total", "seconds", "faster"]
     lines = [
         f"{'':35}{'seconds, mean':^40}{'times faster than published':^30}{'paper, total':>20}",
@@ -178,7 +184,7 @@ def _rows(m: int, k: int, trials: int, seed: int) -> list[Row]:
 
 
 def _measure(m: int, k: int, trials: int, seed: int) -> dict[str, list[tuple[float, float]]]:
-    """Seconds of encoder and operator in every trial; the operators take turns, so that all see the same machine."""
+    """Seconds of encoder and operator in every trial. The operators take turns, under the same load of the machine."""
     encoder, images = _encoder(seed), torch.rand(m + 1, 1, 28, 28, generator=torch.Generator().manual_seed(seed))
     for operator in OPERATORS.values():
         _trial(operator, k, encoder, images)  # compiles
@@ -199,12 +205,12 @@ def _trial(operator: Operator, k: int, encoder: nn.Module, images: Tensor) -> tu
     embedded = time.perf_counter()
     chosen = operator(keys, k, TEMPERATURE)
     ended = time.perf_counter()
-    del chosen  # only now: the time to free the graph counts for none
+    del chosen  # not before, so that the time to free the graph does not count
     return embedded - began, ended - embedded
 
 
 def _encoder(seed: int) -> nn.Module:
-    """The convnet for MNIST of Grover et al., with random weights."""
+    """Convnet for MNIST of Grover et al., with random weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         first = [nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2)]

@@ -1,4 +1,4 @@
-"""From the parameters of the classifier to a training, or an error that says what is wrong with them."""
+"""Training of the classifier with its parameters, and errors that say what is wrong with them."""
 
 from pathlib import Path
 from typing import Any
@@ -8,21 +8,23 @@ from torch import nn
 
 from khot import _checks
 from khot._estimators.fitting import check_resume, equal_shares, find_device
+from khot._estimators.scaling import Scaling
 from khot.errors import InvalidValueError
-from khot.neighbors._training import NeighborLoss, Validation
+from khot.neighbors._objective import NeighborLoss
 from khot.neighbors.augmentation import CHOICES
-from khot.neighbors.scaling import Scaling
+from khot.neighbors.validation import Validation
 from khot.training import Adam, Run, Settings, fit
-from khot.training._folders import digest_of
+from khot.training.folders import digest_of
 
 
 def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
-    """Refuse parameters that `khot.training` would not, or not by their names."""
+    """Refuse parameters that `khot.training` would accept, or would call by other names."""
     check_neighbors(model.n_neighbors, len(X))
     _checks.relaxation(model.relaxation)
     if _checks.whole_number("n_candidates", model.n_candidates, least=1) < model.n_neighbors:
         raise InvalidValueError(
-            f"n_candidates must be at least n_neighbors, {model.n_neighbors}, but got {model.n_candidates}: pass more"
+            f"n_candidates must be at least n_neighbors, {model.n_neighbors}, but got {model.n_candidates}: "
+            "pass a larger number"
         )
     for name in ("batch_size", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
@@ -35,7 +37,7 @@ def check_parameters(model: Any, X: np.ndarray) -> None:  # noqa: N803
 
 
 def check_neighbors(k: Any, references: int) -> int:
-    """Refuse more neighbours than there are references."""
+    """Refuse more neighbours than references."""
     if _checks.whole_number("n_neighbors", k, least=1) > references:
         raise InvalidValueError(
             f"n_neighbors must be at most the number of reference rows, n_samples = {references}, "
@@ -73,8 +75,8 @@ def train(
         temperature=model.temperature,
         monitor="accuracy" if held_out else None,
         maximize=bool(held_out),
-        seed=seed,
+        random_state=seed,
     )
-    options = {"accelerator": model.device, "devices": model.devices, "precision": model.precision}
+    options = {"device": model.device, "devices": model.devices, "precision": model.precision}
     options |= {"folder": folder, "resume": model.resume, "verbose": bool(model.verbose)}
     return fit(module, loss, (loss.inputs, loss.labels), settings, validate=validation, **options)

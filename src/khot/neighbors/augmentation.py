@@ -5,13 +5,13 @@ from torch import Tensor
 
 CHOICES = ("none", "crop", "flip", "both")
 
-_PADDING = 8  # one pixel on every side for each so many pixels of width: 4 for images of 32
+_PADDING = 8  # pixels of width for each pixel of padding on a side: 4 for images of 32
 
 
 def augmented(images: Tensor, draws: Tensor, choice: str) -> Tensor:
-    """Images (b, height, width, channels) moved by up to an eighth of their size, or half of them mirrored, or both.
+    """Images (b, height, width, channels), moved by up to an eighth of their size, half of them mirrored, or both.
 
-    `draws` (b, 3) are uniform on [0, 1). What moves in from outside is the mirror image of what lies at the edge.
+    `draws` (b, 3) are uniform on [0, 1). Pixels from outside the image are reflected at its edge.
     """
     _, height, width, _ = images.shape
     y, x = torch.arange(height, device=images.device), torch.arange(width, device=images.device)
@@ -24,7 +24,7 @@ def augmented(images: Tensor, draws: Tensor, choice: str) -> Tensor:
 
 
 def _moved(places: Tensor, draws: Tensor, size: int) -> Tensor:
-    """Places moved by a random number of pixels, and reflected at both ends."""
+    """Indices of pixels, moved by a random number and reflected at both ends."""
     padding = max(1, size // _PADDING)
     places = (places + (draws * (2 * padding + 1)).long() - padding).abs()
     return size - 1 - (size - 1 - places).abs()

@@ -1,4 +1,4 @@
-"""The loss of stochastic k nearest neighbours, for training loops of your own."""
+"""Loss of stochastic k nearest neighbours, for your own training loops."""
 
 import torch
 from torch import Tensor
@@ -11,19 +11,21 @@ from khot.topk import successive_softmax
 
 
 def neighbor_logits(query_embeddings: Tensor, candidate_embeddings: Tensor, absent: Tensor | None = None) -> Tensor:
-    """Minus the squared distances of queries to candidates, -inf where a candidate is absent.
+    """Negative squared distances of queries to candidates, and -inf where a candidate is absent.
 
     Parameters
     ----------
     query_embeddings : Tensor, shape (q, d)
+        Features of the queries.
     candidate_embeddings : Tensor, shape (m, d)
+        Features of the candidates.
     absent : bool Tensor, shape (q, m), optional
-        Candidates that a query must not choose, such as itself.
+        Candidates that a query must not draw, such as itself.
 
     Returns
     -------
     Tensor, shape (q, m)
-        At least in float32.
+        Log-weights of the candidates, at least in float32.
 
     Examples
     --------
@@ -35,7 +37,7 @@ def neighbor_logits(query_embeddings: Tensor, candidate_embeddings: Tensor, abse
     candidates = _matrix("candidate_embeddings", candidate_embeddings)
     if queries.shape[1] != candidates.shape[1]:
         raise InvalidValueError(
-            "queries and candidates must have as many features, "
+            "queries and candidates must have the same number of features, "
             f"but got shapes {tuple(queries.shape)} and {tuple(candidates.shape)}: use one encoder for both"
         )
     logits = -squared_distances(queries, candidates)
@@ -63,7 +65,7 @@ def neighbor_loss(
     absent: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Minus the share of right labels among k relaxed neighbours.
+    """Negative share of neighbours with the right label among k relaxed neighbours.
 
     Each query draws a relaxed sample a of k candidates without replacement, with log-weights ``-|query - candidate|²``.
     The loss is the mean over the queries of ``-sum_j a_j [label_j is right] / k``: -1 if all neighbours are right.
@@ -71,29 +73,33 @@ def neighbor_loss(
     Parameters
     ----------
     query_embeddings : Tensor, shape (q, d)
+        Features of the queries.
     candidate_embeddings : Tensor, shape (m, d)
+        Features of the candidates.
     query_labels : integer Tensor, shape (q,)
+        Classes of the queries.
     candidate_labels : integer Tensor, shape (m,)
+        Classes of the candidates.
     k : int
-        Neighbours, 1 <= k <= m.
+        Number of neighbours, 1 <= k <= m.
     temperature : float or Tensor of shape (q,)
-        Of the relaxation. Its scale is that of the squared distances.
+        Temperature of the relaxation, on the scale of the squared distances.
     relaxation : callable
         ``f(keys, k, temperature)``; `khot.neuralsort` for the method of Grover et al.
     absent : bool Tensor, shape (q, m), optional
-        Candidates that a query must not choose. Where the candidates are the queries, pass the identity matrix.
+        Candidates that a query must not draw. If the candidates are the queries, pass the identity matrix.
     generator : torch.Generator, optional
         Source of the noise.
 
     Returns
     -------
     Tensor, shape ()
-        Between about -1 and 0, with gradients in both embeddings.
+        Number between about -1 and 0, with gradients in both embeddings.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For shapes that do not fit together, NaN, or a bad k or temperature.
+        For shapes that do not match, NaN, or an invalid k or temperature.
 
     Examples
     --------

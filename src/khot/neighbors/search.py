@@ -1,4 +1,4 @@
-"""The k nearest references of each query, exactly, in bounded memory."""
+"""Exact k nearest references of each query, in bounded memory."""
 
 import torch
 from torch import Tensor
@@ -7,30 +7,31 @@ from khot import _checks
 from khot.errors import InvalidValueError
 
 MEMORY = 2**28  # bytes for a table of distances
-_SPARE = 16  # candidates beyond k, so that rounding errors and ties rarely decide
-_ROUGHLY = 1.001  # more than the error of a distance in float32
-_ERROR = 1e-12  # of a squared distance in float64, relative to the squares it is made of
+_SPARE = 16  # candidates beyond k, so that rounding errors and ties rarely matter
+_TOLERANCE = 1.001  # factor beyond the error of a distance in float32
+_ERROR = 1e-12  # of a squared distance in float64, relative to the squares that it is computed from
 
 
 def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -> tuple[Tensor, Tensor]:
-    """Distances and indices of the k nearest references, the nearest first.
+    """Find the k nearest references of each query, the nearest first.
 
     Parameters
     ----------
     queries : Tensor, shape (q, d)
+        Points whose neighbours are searched.
     references : Tensor, shape (n, d)
-        On the same device.
+        Points among which they are searched, on the same device.
     k : int
-        Between 1 and n.
+        Number of neighbours, between 1 and n.
     memory : int
-        Bytes to spend on tables of distances.
+        Bytes for tables of distances.
 
     Returns
     -------
     distances : Tensor, shape (q, k)
-        Euclidean; float64 if the queries or the references are, else float32.
+        Euclidean distances, in float64 if the queries or the references are, else in float32.
     indices : int64 Tensor, shape (q, k)
-        Of references at equal distances in that dtype, the smaller index comes first.
+        Indices of references. Among equal distances in that dtype, the smaller index comes first.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -
     n, d = _features("references", references).shape
     if _features("queries", queries).shape[1] != d:
         raise InvalidValueError(
-            f"queries must have {d} features as the references, but got {queries.shape[1]}: check both"
+            f"queries must have {d} features like the references, but got {queries.shape[1]}: check both"
         )
     if _checks.whole_number("k", k, least=1) > n:
         raise InvalidValueError(f"k must be at most the number of references, {n}, but got {k}: choose a smaller one")
@@ -69,7 +70,7 @@ def _nearest(queries: Tensor, references: Tensor, centre: Tensor, k: int, memory
     distances, order = _distances(queries, references[candidates]).sort(stable=True)
     distances, indices = distances[:, :k].clone(), candidates.gather(1, order[:, :k])
     if kept < len(references):
-        # Where what was not kept may be as near as the k-th, as with many copies of one reference, look at all.
+        # Where other references may be as near as the k-th, as with many copies of one reference, search all.
         reach = distances[:, -1].nextafter(distances.new_tensor(torch.inf)).double()  # farther ones round to more
         unsure = beyond - errors <= reach.square()
         for row in unsure.nonzero()[:, 0].tolist():
@@ -80,8 +81,8 @@ def _nearest(queries: Tensor, references: Tensor, centre: Tensor, k: int, memory
 def _candidates(
     queries: Tensor, references: Tensor, centre: Tensor, kept: int, memory: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The `kept` nearest up to the errors of |a|² + |b|² - 2ab, how far all others are at least, and those errors."""
-    queries = queries.double() - centre  # near the origin the squares cancel less
+    """The `kept` nearest up to the errors of |a|² + |b|² - 2ab, a lower bound for all others, and those errors."""
+    queries = queries.double() - centre  # cancellation is smaller near the origin
     values, indices = queries.new_empty(len(queries), 0), queries.new_empty((len(queries), 0), dtype=torch.long)
     size, longest = max(kept, memory // (24 * max(queries.shape))), queries.new_zeros(())
     for start in range(0, len(references), size):
@@ -97,11 +98,11 @@ def _candidates(
 
 
 def _nearest_of_all(query: Tensor, references: Tensor, k: int, reach: Tensor, memory: int) -> tuple[Tensor, Tensor]:
-    """The k nearest of one query, which are known to be within `reach`."""
+    """The k nearest references of one query, all of which are within `reach`."""
     size, distances, indices = max(1, memory // (24 * len(query))), [], []
     for start, piece in zip(range(0, len(references), size), references.split(size), strict=True):
         rough = torch.cdist(query[None].double(), piece.double(), compute_mode="donot_use_mm_for_euclid_dist")[0]
-        near = (rough <= reach * _ROUGHLY).nonzero()[:, 0]
+        near = (rough <= reach * _TOLERANCE).nonzero()[:, 0]
         distances.append(_distances(query[None], piece[None, near])[0])
         indices.append(near + start)
     nearest_first, order = torch.cat(distances).sort(stable=True)
@@ -109,6 +110,6 @@ def _nearest_of_all(query: Tensor, references: Tensor, k: int, reach: Tensor, me
 
 
 def _distances(queries: Tensor, references: Tensor) -> Tensor:
-    """Distances (q, m) of queries (q, d) to references (q, m, d) of their own, computed in float64."""
+    """Distances (q, m) of each query (q, d) to its own references (q, m, d), computed in float64."""
     distances = (references.double() - queries.double().unsqueeze(1)).square().sum(-1).sqrt()
     return distances if torch.float64 in (queries.dtype, references.dtype) else distances.float()

@@ -1,11 +1,11 @@
-"""From neighbours to classes."""
+"""Votes of neighbours for classes."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def shares(labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
-    """The share (q, classes) of each class among the labels (q, k) of the neighbours.
+    """Share (q, classes) of each class among the labels (q, k) of the neighbours.
 
     >>> shares(np.array([[0, 2, 2, 2]]), classes=3)
     array([[0.25, 0.  , 0.75]])
@@ -16,7 +16,7 @@ def shares(labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
 
 
 def winners(labels: NDArray[np.int64], distances: NDArray[np.float32], classes: int) -> NDArray[np.int64]:
-    """The class (q,) with most votes; of several, that with the nearest neighbour, then the smallest.
+    """Class (q,) with most votes. Ties go to the class with the nearest neighbour, then to the smallest.
 
     >>> winners(np.array([[1, 0, 0, 1]]), np.array([[0.5, 1, 1, 2]]), classes=2)
     array([1])
@@ -28,7 +28,7 @@ def winners(labels: NDArray[np.int64], distances: NDArray[np.float32], classes: 
 
 
 def decided_shares(labels: NDArray[np.int64], distances: NDArray[np.float32], classes: int) -> NDArray[np.float64]:
-    """The shares, of equal ones that of the winner a trace larger.
+    """Shares (q, classes), where the winner of a tie gets 1e-9 more.
 
     >>> decided_shares(np.array([[1, 0, 0, 1]]), np.array([[0.5, 1, 1, 2]]), classes=2).argmax(1)
     array([1])

@@ -1,4 +1,4 @@
-"""The training loop of the applications: one module, one loss, data that are rows; resumable at any step."""
+"""Training loop of the applications: one module, one loss, rows of data. It can be resumed at any step."""
 
 from khot.training.optimizers import SGD, Adam, AdamW, RMSprop
 from khot.training.processes import gather_with_grad

@@ -1,4 +1,4 @@
-"""Rows become batches: any step can be made again, by any number of processes."""
+"""Batches of rows, which any number of processes can reproduce for any step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from khot.training.steps import key
 
 
 def convert(data: Any, function: Callable[[Any], Any]) -> Any:
-    """`function` of a tensor or array, or of each in a tuple, list or dict."""
+    """Apply a function to a tensor or array, or to each in a tuple, list or dict."""
     if isinstance(data, dict):
         return {name: function(part) for name, part in data.items()}
     if isinstance(data, tuple | list):
@@ -21,19 +21,19 @@ def convert(data: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def parts(data: Any) -> dict[str, Any]:
-    """The tensors and arrays of `data` by name or number."""
+    """Tensors and arrays of `data` by name or number."""
     if isinstance(data, dict):
         return {str(name): part for name, part in data.items()}
     return {str(i): part for i, part in enumerate(data if isinstance(data, tuple | list) else [data])}
 
 
 def count_rows(data: Any) -> int:
-    """The common length of all tensors and arrays."""
+    """Common length of all tensors and arrays."""
     lengths = {}
     for name, part in parts(data).items():
         if not isinstance(part, Tensor | np.ndarray) and not _is_sparse(part):
             raise InvalidTypeError(
-                "data must be a tensor or array (a sparse one in CSR form), or a tuple, list or dict of such, "
+                "data must be a tensor, an array or a sparse CSR array, or a tuple, list or dict of them, "
                 f"but got {type(part).__name__} as part {name}: convert it with torch.as_tensor"
             )
         if isinstance(part, np.ndarray) and part.dtype.kind not in "biufc":
@@ -46,14 +46,16 @@ def count_rows(data: Any) -> int:
     if not lengths:
         raise InvalidValueError("data must have a tensor or array, but got none: pass one")
     if len(set(lengths.values())) > 1:
-        raise InvalidValueError(f"all parts of data must have as many rows, but got {lengths}: cut them to one length")
+        raise InvalidValueError(
+            f"all parts of data must have the same number of rows, but got {lengths}: cut them to one length"
+        )
     return next(iter(lengths.values()))
 
 
 class Batches:
-    """The batch of any step: the share of one process in a piece of the epoch's permutation.
+    """Batch of any step: the share of one process in a slice of the epoch's permutation.
 
-    The shares of all processes, one after the other, are the batch that a single process would have.
+    The shares of all processes, concatenated, are the batch that a single process would have.
     """
 
     def __init__(self, data: Any, batch_size: int, seed: int, rank: int = 0, processes: int = 1) -> None:
@@ -65,7 +67,7 @@ class Batches:
         self._epoch, self._order = -1, torch.empty(0)
 
     def rows(self, number: int) -> Tensor:
-        """The rows of this process at step `number`."""
+        """Rows of this process at step `number`."""
         epoch, place = divmod(number, self.per_epoch)
         if epoch != self._epoch:
             noise = torch.Generator().manual_seed(key(self.seed, "rows", epoch))
@@ -74,7 +76,7 @@ class Batches:
         return self._order[start : start + self.share]
 
     def take(self, rows: Tensor) -> Any:
-        """The data of `rows`, as tensors, in the form of the whole data."""
+        """Data of `rows` as tensors, in the same structure as all data."""
         return convert(self.data, lambda part: _take(part, rows))
 
 
@@ -83,10 +85,10 @@ def _take(part: Any, rows: Tensor) -> Tensor:
 
 
 def take_array(part: Any, rows: np.ndarray) -> np.ndarray:
-    """Rows of an array, or of a sparse one made dense."""
+    """Rows of an array, dense even if the array is sparse."""
     return part[rows].toarray() if _is_sparse(part) else part[rows]
 
 
 def _is_sparse(part: Any) -> bool:
-    """Whether it is one of scipy's sparse arrays that has rows."""
+    """Whether a value is a sparse array of SciPy in CSR form."""
     return getattr(part, "format", None) == "csr"

@@ -1,8 +1,6 @@
-"""Checkpoints on disk: a folder with tensors (safetensors) and numbers (JSON), there completely or not at all."""
+"""Checkpoints on disk: folders with tensors (safetensors) and numbers (JSON), written completely or not at all."""
 
-import hashlib
 import json
-import os
 import shutil
 import warnings
 from pathlib import Path
@@ -10,71 +8,26 @@ from typing import Any
 
 from torch import Tensor
 
+from khot._files import digest, read_tensors, write_json, write_tensors
 from khot.errors import RunFolderError
 
 _TENSORS, _NUMBERS = "tensors.safetensors", "numbers.json"
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write or replace a JSON file, whole."""
-    draft_json(path, value).replace(path)
-
-
-def draft_json(path: Path, value: Any) -> Path:
-    """Write what shall become a JSON file beside it; returns the path of the draft."""
-    draft = path.with_name(path.name + ".draft")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, allow_nan=False)
-        file.flush()
-        os.fsync(file.fileno())
-    return draft
-
-
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write or replace a safetensors file, whole."""
-    draft_tensors(path, tensors).replace(path)
-
-
-def draft_tensors(path: Path, tensors: dict[str, Tensor]) -> Path:
-    """Write what shall become a safetensors file beside it; returns the path of the draft."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
-    draft = path.with_name(path.name + ".draft")
-    draft.touch()
-    mode = draft.stat().st_mode  # such as other new files have; safetensors lets nobody else read its own
-    try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft)
-    except SafetensorError as error:  # such as a full disk
-        draft.unlink()
-        raise OSError(f"{path} cannot be written ({error}): make room, or choose another folder") from error
-    draft.chmod(mode)
-    with draft.open("rb+") as file:
-        os.fsync(file.fileno())
-    return draft
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the CPU."""
-    from safetensors.torch import load_file
-
-    return load_file(path)
-
-
 def name_of(step: int) -> str:
-    """The name of the checkpoint of `step`; names sort as steps do."""
+    """Name of the checkpoint of `step`. Names sort like steps."""
     return f"step-{step:09d}"
 
 
 def write(folder: Path, step: int, tensors: dict[str, Tensor], numbers: dict[str, Any], keep: Path | None) -> Path:
-    """Write the checkpoint of `step` and return its path; of the others, only `keep` stays."""
+    """Write the checkpoint of `step`, remove all others except `keep`, and return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     draft, path = folder / "draft", folder / name_of(step)
-    shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed while it wrote
+    shutil.rmtree(draft, ignore_errors=True)  # from a process that was killed while it wrote
     draft.mkdir()
     write_tensors(draft / _TENSORS, tensors)
-    write_json(draft / _NUMBERS, {**numbers, "digest": _digest(draft / _TENSORS)})
-    shutil.rmtree(path, ignore_errors=True)  # a damaged one of the same step
+    write_json(draft / _NUMBERS, {**numbers, "digest": digest(draft / _TENSORS)})
+    shutil.rmtree(path, ignore_errors=True)  # a damaged checkpoint of the same step
     draft.replace(path)
     for other in folder.glob("step-*"):
         if other not in (path, keep):
@@ -83,15 +36,15 @@ def write(folder: Path, step: int, tensors: dict[str, Tensor], numbers: dict[str
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and numbers of a checkpoint; ValueError or OSError if it is damaged."""
+    """Tensors and numbers of a checkpoint. Raises ValueError or OSError if it is damaged."""
     numbers = json.loads((path / _NUMBERS).read_text(encoding="utf-8"))
-    if numbers["digest"] != _digest(path / _TENSORS):
+    if numbers["digest"] != digest(path / _TENSORS):
         raise ValueError(f"{_TENSORS} is not the file that was written")
     return read_tensors(path / _TENSORS), numbers
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest checkpoint that is not damaged, None if there never was one."""
+    """Newest checkpoint that is not damaged, or None if there was never one."""
     damage = []
     for path in sorted(folder.glob("step-*"), reverse=True):
         try:
@@ -100,15 +53,10 @@ def newest(folder: Path) -> Path | None:
             damage.append(f"{path.name} ({error})")
         else:
             if damage:
-                warnings.warn(f"going on from {path}, as later checkpoints are damaged: {damage}", stacklevel=3)
+                warnings.warn(f"continuing from {path}, because later checkpoints are damaged: {damage}", stacklevel=3)
             return path
     if damage:
         raise RunFolderError(
             f"every checkpoint in {folder} is damaged: {', '.join(damage)}: delete that folder to train from the start"
         )
     return None
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

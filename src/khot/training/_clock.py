@@ -1,4 +1,4 @@
-"""How long something takes, and how long processors work on it."""
+"""Wall-clock time and processor time."""
 
 import time
 
@@ -6,12 +6,12 @@ from khot.training._snapshot import Progress
 
 
 class Clock:
-    """Runs from when it is made."""
+    """Clock that starts when it is created."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter(), time.process_time()
 
     def add_to(self, progress: Progress) -> None:
-        """Add the time since then."""
+        """Add the time since the start."""
         progress.seconds += time.perf_counter() - self._began[0]
         progress.processor_seconds += time.process_time() - self._began[1]

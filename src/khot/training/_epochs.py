@@ -1,4 +1,4 @@
-"""The end of an epoch: validation, its record, and whether it is the best; and the end of a run."""
+"""End of an epoch (validation, record, comparison with the best epoch), and end of a run."""
 
 import math
 from collections.abc import Mapping
@@ -8,23 +8,23 @@ from typing import Any
 import torch
 from torch import nn
 
+from khot._files import write_json, write_tensors
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.training._checkpoints import write_json, write_tensors
 from khot.training._clock import Clock
 from khot.training._job import Job, Validate
 from khot.training._snapshot import Progress, Record, Weights
 from khot.training.steps import key
 
-_TOLD = 20  # epochs, or so, of a run
+_PRINTED = 20  # about as many epochs of a run
 HISTORY, WEIGHTS = "history.json", "weights.safetensors"
 
 
 def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, steps: int) -> bool:
-    """Validate and add the record of an epoch of so many `steps` to the history; whether it is the best so far."""
+    """Validate, and add the record of an epoch of `steps` steps to the history. Returns whether it is the best."""
     clock, epoch = Clock(), len(progress.history)
     record: Record = {"epoch": epoch, "loss": progress.loss / steps}
     if job.validate:
-        torch.manual_seed(key(job.settings.seed, "validate", epoch))
+        torch.manual_seed(key(job.settings.random_state, "validate", epoch))
         numbers = _validate(job.validate, module) if fabric.is_global_zero else None
         record["validation"] = fabric.broadcast(numbers)
     clock.add_to(progress)
@@ -37,30 +37,30 @@ def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, st
         progress.best_epoch = epoch
     if fabric.is_global_zero:
         write_history(job.folder, progress)
-        if job.verbose and (epoch + 1) % max(1, job.settings.epochs // _TOLD) == 0:
-            _tell(record, job.settings.epochs)
+        if job.verbose and (epoch + 1) % max(1, job.settings.epochs // _PRINTED) == 0:
+            _print(record, job.settings.epochs)
     return better
 
 
 def _better(record: Record, best: Record | None, job: Job) -> bool:
-    """Whether an epoch is better than the best; of two with the same monitored number, by the training loss."""
+    """Whether an epoch is better than the best; the training loss decides if both have the same monitored number."""
     if best is None:
         return job.settings.better(_monitored(record, job), None)
     value, other = _monitored(record, job), _monitored(best, job)
     return record["loss"] < best["loss"] if value == other else job.settings.better(value, other)
 
 
-def _tell(record: Record, epochs: int) -> None:
-    """Print an epoch, above the progress bar if there is one."""
+def _print(record: Record, epochs: int) -> None:
+    """Print the numbers of an epoch, above the progress bar if there is one."""
     from tqdm import tqdm
 
     numbers = {"loss": record["loss"]} | {f"validation {name}": x for name, x in record.get("validation", {}).items()}
-    told = ", ".join(f"{name} {'not finite' if x is None else f'{x:.4f}'}" for name, x in numbers.items())
-    tqdm.write(f"epoch {record['epoch'] + 1} of {epochs}: {told}")
+    text = ", ".join(f"{name} {'not finite' if x is None else f'{x:.4f}'}" for name, x in numbers.items())
+    tqdm.write(f"epoch {record['epoch'] + 1} of {epochs}: {text}")
 
 
 def _validate(validate: Validate, module: nn.Module) -> dict[str, float | None]:
-    """The validation numbers, None for those that are not finite, as JSON has no word for them."""
+    """Validation numbers, None for those that are not finite, since JSON cannot hold them."""
     module.eval()
     with torch.no_grad():
         numbers = validate(module)
@@ -73,7 +73,7 @@ def _validate(validate: Validate, module: nn.Module) -> dict[str, float | None]:
 
 
 def _monitored(record: Record, job: Job) -> float | None:
-    """The number of a record that tells how good its epoch is."""
+    """Number in a record by which epochs are compared."""
     if job.settings.monitor is None:
         return record["loss"]
     if job.settings.monitor not in record["validation"]:
@@ -85,11 +85,11 @@ def _monitored(record: Record, job: Job) -> float | None:
 
 
 def write_history(folder: Path, progress: Progress) -> None:
-    """Write the records of all epochs so far."""
+    """Write the records of all epochs up to now."""
     write_json(folder / HISTORY, {"best_epoch": progress.best_epoch, "epochs": progress.history})
 
 
 def write_result(folder: Path, progress: Progress, weights: Weights) -> None:
-    """Write what is left when a run is over."""
+    """Write the result of a run."""
     write_history(folder, progress)
     write_tensors(folder / WEIGHTS, weights)

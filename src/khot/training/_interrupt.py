@@ -1,4 +1,4 @@
-"""Ctrl-C waits for the end of the step, so that what is saved is whole."""
+"""Ctrl-C that waits for the end of the step, so that checkpoints are complete."""
 
 import signal
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ControlC:
-    """Inside this context, the first Ctrl-C only sets `pressed`; the second one interrupts at once.
+    """Context in which the first Ctrl-C only sets `pressed`, and the second one interrupts at once.
 
     >>> with ControlC() as control_c:
     ...     signal.raise_signal(signal.SIGINT)
@@ -25,7 +25,7 @@ class ControlC:
         self.pressed = True
 
     def __enter__(self) -> "ControlC":
-        if threading.current_thread() is threading.main_thread():  # others are not told of signals
+        if threading.current_thread() is threading.main_thread():  # others do not receive signals
             self._before = signal.signal(signal.SIGINT, self._note)
         return self
 

@@ -1,4 +1,4 @@
-"""What the processes of a run are given."""
+"""Arguments of the processes of a run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Validate = Callable[[nn.Module], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Job:
-    """What to train with, where to write, and the checkpoint to go on from; for every process alike."""
+    """What to train, where to write, and the checkpoint to continue from; the same for every process."""
 
     loss: Loss
     data: Any

@@ -1,5 +1,6 @@
-"""The training loop, to be read from top to bottom."""
+"""The training loop, written to be read from top to bottom."""
 
+import atexit
 import math
 import sys
 from pathlib import Path
@@ -8,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from khot._files import write_json
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, KhotError, RunFolderError
 from khot.training import _checkpoints
 from khot.training._batches import Batches
-from khot.training._checkpoints import write_json
 from khot.training._clock import Clock
 from khot.training._epochs import close_epoch, write_result
 from khot.training._interrupt import ControlC
@@ -19,17 +20,20 @@ from khot.training._job import Job
 from khot.training._means import RunningMean
 from khot.training._saver import Saver
 from khot.training._snapshot import Progress, Weights, copy_weights, finite, pack, unpack
-from khot.training.processes import agree
+from khot.training.folders import how_to_resume
+from khot.training.processes import agree, leave_group
 from khot.training.steps import Step, key
 
 ERROR = "error.json"
 
 
 def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
-    """Run the loop in one of the processes; what stops all of them is returned, for the parent to raise.
+    """Run the loop in one of the processes. An exception that stops all of them is returned, for the parent to raise.
 
-    What stops one alone is left in a file, as the parent is told the text of its traceback only.
+    An error of a single process goes into a file, because the parent receives only the text of its traceback.
     """
+    if fabric.world_size > 1:
+        atexit.register(leave_group)  # after errors have been reported to the parent
     try:
         _train(job, fabric, module)
     except (DivergedError, KeyboardInterrupt) as stop:
@@ -42,10 +46,10 @@ def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
 
 def _train(job: Job, fabric: Any, module: nn.Module) -> None:
     settings, device, rank = job.settings, fabric.device, fabric.global_rank
-    fabric.to_device(module)  # first, as optimizers look where the parameters are
+    fabric.to_device(module)  # before the optimizer, which depends on the device of the parameters
     optimizer = settings.optimizer([p for p in module.parameters() if p.requires_grad])
     model, optimizer = fabric.setup(module, optimizer)
-    batches = Batches(job.data, settings.batch_size, settings.seed, rank, fabric.world_size)
+    batches = Batches(job.data, settings.batch_size, settings.random_state, rank, fabric.world_size)
     steps = settings.epochs * batches.per_epoch
 
     mean = None if settings.averaging is None else RunningMean(module, settings.averaging)
@@ -64,9 +68,9 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
                 break
             clock = Clock()
 
-            # All randomness is keyed by the step, so that a resumed run needs no state of generators.
-            torch.manual_seed(key(settings.seed, "torch", number, rank))
-            noise = torch.Generator(device).manual_seed(key(settings.seed, "noise", number, rank))
+            # All seeds follow from the number of the step, so that a resumed run needs no state of generators.
+            torch.manual_seed(key(settings.random_state, "torch", number, rank))
+            noise = torch.Generator(device).manual_seed(key(settings.random_state, "noise", number, rank))
             epoch, place = divmod(number, batches.per_epoch)
             rows = batches.rows(number)
             step = Step(number, epoch, rows, settings.temperature_at(number), noise)
@@ -113,14 +117,14 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
 def _restored(
     checkpoint: Path, modules: dict[str, nn.Module], optimizer: Any, precision: Any
 ) -> tuple[Weights, Progress]:
-    """The state of a checkpoint, whose numbers may be others than were written."""
+    """State of a checkpoint, which may have been edited."""
     try:
         best, progress = unpack(*_checkpoints.read(checkpoint), modules, optimizer, precision)
         if progress.step < 0 or (progress.best is None) != (not best):
             raise ValueError("its numbers do not fit together")
     except (LookupError, TypeError, ValueError) as error:
         raise RunFolderError(
-            f"{checkpoint} is damaged ({type(error).__name__}: {error}): delete it to go on from the one before"
+            f"{checkpoint} is damaged ({type(error).__name__}: {error}): delete it to continue from the one before"
         ) from error
     return best, progress
 
@@ -138,7 +142,7 @@ def _scalar(loss: Any) -> Tensor:
 
 
 def _bar(steps: int, done: int, shown: bool) -> Any:
-    """A bar on a terminal, nothing elsewhere."""
+    """Progress bar on a terminal, and nothing elsewhere."""
     from tqdm import tqdm
 
     return tqdm(total=steps, initial=done, unit="step", disable=not (shown and sys.stderr.isatty()))
@@ -146,6 +150,5 @@ def _bar(steps: int, done: int, shown: bool) -> Any:
 
 def _interrupted(saver: Saver) -> KeyboardInterrupt:
     return KeyboardInterrupt(
-        f"stopped by Ctrl-C; the last checkpoint is {saver.last}: to go on, "
-        f"train again with the folder {str(saver.job.folder)!r} (folder=, --run) and resume (resume=True, --resume)"
+        f"stopped by Ctrl-C; the last checkpoint is {saver.last}: {how_to_resume(saver.job.folder)}"
     )

@@ -1,17 +1,17 @@
-"""A running mean of the weights, which moves less than they do and often generalises better."""
+"""Running mean of the weights, which moves less than they do and often generalises better."""
 
 import copy
 
 import torch
 from torch import nn
 
-_START = 10  # of so many steps, the mean is over one
+_START = 10  # the mean is over one step in as many
 
 
 class RunningMean:
-    """A copy of a module, whose state follows that of the module.
+    """Copy of a module whose state is a running mean of the module's state.
 
-    It is a mean over about the last ``1 / (1 - decay)`` steps, and at first over a tenth of all steps so far.
+    The mean is over about the last ``1 / (1 - decay)`` steps, and at first over a tenth of all steps so far.
     """
 
     def __init__(self, module: nn.Module, decay: float) -> None:
@@ -20,7 +20,7 @@ class RunningMean:
 
     @torch.no_grad()
     def update(self, module: nn.Module, step: int) -> None:
-        """Take in the state of the module after `step` (counted from 0)."""
+        """Include the state of the module after `step` (counted from 0)."""
         share = max(1 - self._decay, _START / (_START + step))
         for mean, value in zip(self.module.state_dict().values(), module.state_dict().values(), strict=True):
             if mean.is_floating_point():

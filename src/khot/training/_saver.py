@@ -1,4 +1,4 @@
-"""When to write a checkpoint, and where the last one is."""
+"""Decision when to write a checkpoint."""
 
 import time
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from khot.training import _checkpoints
 from khot.training._job import Job
 from khot.training._snapshot import finite
 
-_SHARE_OF_TIME = 0.05  # that checkpoints at the end of an epoch may take
+_SHARE_OF_TIME = 0.05  # for checkpoints at the end of epochs
 
 
 class Saver:
-    """Writes checkpoints of `module`, with the tensors and numbers that `pack` gives, if this process is to (`active`).
+    """Writer of checkpoints of `module`, with the tensors and numbers that `pack` returns, if it is `active`.
 
-    `last` is the path of the last one that is good.
+    `last` is the path of the last good checkpoint.
     """
 
     def __init__(
@@ -27,13 +27,13 @@ class Saver:
         self._written_at, self._cost = time.monotonic(), 0.0
 
     def save_if_due(self, step: int, end_of_epoch: bool) -> None:
-        """Save when the last checkpoint is old enough, and at the end of an epoch if that is cheap."""
+        """Save if the last checkpoint is old enough, and at the end of an epoch if that is cheap."""
         age = time.monotonic() - self._written_at
         if age >= self.job.checkpoint_seconds or (end_of_epoch and self._cost <= _SHARE_OF_TIME * age):
             self.save(step)
 
     def save(self, step: int) -> None:
-        """Write the checkpoint of `step`, unless it is there or the weights are not finite."""
+        """Write the checkpoint of `step`, unless it exists or the weights are not finite."""
         there = self.last is not None and self.last.name == _checkpoints.name_of(step)
         if there or not self._active or not finite(self._module):
             return

@@ -1,4 +1,4 @@
-"""All that a run has become by a step, as tensors and numbers, and back."""
+"""State of a run after a step, as tensors and numbers, and back."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,9 +14,9 @@ Weights = dict[str, Tensor]
 
 @dataclass
 class Progress:
-    """Where a run stands.
+    """Progress of a run.
 
-    `loss`, `seconds` and `processor_seconds` are sums of the present epoch; `history` has one record for every epoch
+    `loss`, `seconds` and `processor_seconds` are sums over the current epoch; `history` has one record for every epoch
     before it.
     """
 
@@ -29,17 +29,17 @@ class Progress:
 
     @property
     def best(self) -> Record | None:
-        """The record of the best epoch."""
+        """Record of the best epoch."""
         return None if self.best_epoch is None else self.history[self.best_epoch]
 
     @property
     def epochs_since_best(self) -> int:
-        """Epochs in a row without a better one."""
+        """Number of epochs since the best one."""
         return len(self.history) - 1 - (-1 if self.best_epoch is None else self.best_epoch)
 
 
 def check_state(module: nn.Module) -> None:
-    """Refuse a module whose state has other things than tensors."""
+    """Refuse a module whose state holds other things than tensors."""
     for name, value in module.state_dict().items():
         if not isinstance(value, Tensor):
             raise InvalidTypeError(
@@ -49,12 +49,12 @@ def check_state(module: nn.Module) -> None:
 
 
 def copy_weights(module: nn.Module) -> Weights:
-    """A copy, on the CPU, of all tensors that the module's state consists of."""
+    """Copy of the tensors of a module's state, on the CPU."""
     return {name: _copy(value) for name, value in module.state_dict().items()}
 
 
 def finite(module: nn.Module) -> bool:
-    """Whether all parameters are."""
+    """Whether all parameters are finite."""
     return all(bool(parameter.isfinite().all()) for parameter in module.parameters())
 
 
@@ -65,12 +65,12 @@ def pack(
     progress: Progress,
     precision: Any,
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and the numbers of a checkpoint."""
+    """Tensors and numbers of a checkpoint."""
     tensors = {
         f"{part}/{name}": value for part, module in modules.items() for name, value in copy_weights(module).items()
     }
     tensors |= {f"best/{name}": value for name, value in best.items()}
-    others: dict[str, Any] = {}  # optimizers may keep numbers, and None, beside their tensors
+    others: dict[str, Any] = {}  # optimizers may keep numbers and None as well as tensors
     for i, state in optimizer.state_dict()["state"].items():
         for name, value in state.items():
             if isinstance(value, Tensor):
@@ -87,7 +87,7 @@ def unpack(
     optimizer: torch.optim.Optimizer,
     precision: Any,
 ) -> tuple[Weights, Progress]:
-    """Put a checkpoint's state into the modules, the optimizer and the precision; the best weights and the progress."""
+    """Restore modules, optimizer and precision from a checkpoint. Returns the best weights and the progress."""
     for part, module in modules.items():
         module.load_state_dict(_under(f"{part}/", tensors))
     state: dict[int, dict[str, Any]] = {}

@@ -1,6 +1,6 @@
-"""Optimizers as values: what is to be made of a module's parameters. The learning rate comes from the settings.
+"""Optimizers as values, which are called with a module's parameters. The learning rate comes from the settings.
 
-Any other function of the parameters that returns a `torch.optim.Optimizer` does as well.
+Any other function from parameters to a `torch.optim.Optimizer` works as well.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _NO_RATE_YET = 0.0  # the loop sets the rate before every step
 
 @dataclass(frozen=True)
 class SGD:
-    """Gradient descent, with momentum if asked for.
+    """Gradient descent, optionally with momentum.
 
     >>> SGD(momentum=0.9)
     SGD(momentum=0.9, nesterov=False, weight_decay=0.0)
@@ -32,7 +32,7 @@ class SGD:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam; `weight_decay` is added to the gradient."""
+    """Adam. `weight_decay` is added to the gradient."""
 
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-8
@@ -46,7 +46,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class AdamW:
-    """Adam whose `weight_decay` shrinks the weights themselves."""
+    """Adam with decoupled weight decay, which shrinks the weights themselves."""
 
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-8
@@ -60,7 +60,7 @@ class AdamW:
 
 @dataclass(frozen=True)
 class RMSprop:
-    """Gradients divided by the root of a running mean of their squares; `decay` is that of the mean."""
+    """Gradients divided by the root of a running mean of their squares, with a given `decay` of the mean."""
 
     decay: float = 0.9
     epsilon: float = 1e-7
@@ -71,8 +71,8 @@ class RMSprop:
 
 
 def _fused(parameters: list[Parameter]) -> bool | None:
-    """Whether one pass over the parameters makes a step, which takes a tenth of the time on the CPU.
+    """Whether a step is a single pass over the parameters, which takes a tenth of the time on the CPU.
 
-    Elsewhere torch chooses: there, such optimizers do not go together with clipped gradients of mixed precision.
+    None lets torch choose elsewhere, because fused optimizers do not support clipped gradients in mixed precision.
     """
     return all(p.device.type == "cpu" and p.is_floating_point() for p in parameters) or None

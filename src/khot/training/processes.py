@@ -1,5 +1,6 @@
-"""Several processes: what they have to tell each other."""
+"""Communication between the processes of a training."""
 
+import gc
 from typing import Any
 
 import torch
@@ -22,20 +23,20 @@ class _Gather(torch.autograd.Function):
 
 
 def gather_with_grad(tensor: Tensor) -> Tensor:
-    """Rows of all processes, one process after the other, with a gradient in those of each.
+    """Concatenate the rows of all processes, with gradients in all of them.
 
-    For losses that compare the rows of a batch with each other. As the gradients of the processes are averaged, both of
-    these are right: every process takes the mean loss of its own rows against all, or the loss of all rows.
+    This is for losses that compare the rows of a batch with each other. Since the gradients of the processes are
+    averaged, a process may return the mean loss of its own rows against all, or the loss of all rows.
 
     Parameters
     ----------
     tensor : Tensor
-        This process's rows (b, ...), as many as in every other.
+        Rows (b, ...) of this process, as many as in every other.
 
     Returns
     -------
     Tensor
-        The rows (processes * b, ...) in the order of the batch; with a single process, `tensor` itself.
+        Rows (processes * b, ...) in the order of the batch; with a single process, `tensor` itself.
 
     Examples
     --------
@@ -47,19 +48,26 @@ def gather_with_grad(tensor: Tensor) -> Tensor:
 
 
 def processes() -> int:
-    """How many there are."""
+    """Number of processes."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def own_share(rows: Tensor) -> Tensor:
-    """The part of this process in the rows of all."""
+    """Share of this process in the rows of all."""
     return rows.chunk(processes())[dist.get_rank()] if processes() > 1 else rows
 
 
+def leave_group() -> None:
+    """End the process group and its threads, which must not outlive the interpreter."""
+    gc.collect()  # models that are garbage hold the group
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def agree(fabric: Any, loss: Tensor, stop: bool) -> tuple[float, bool]:
-    """The mean loss of all processes, and whether any of them was asked to stop."""
+    """Mean loss of all processes, and whether any of them was asked to stop."""
     if fabric.world_size == 1:
         return loss.item(), stop
-    told = torch.stack([loss.detach().float(), loss.new_tensor(float(stop), dtype=torch.float32)])
-    mean, stops = fabric.all_reduce(told, reduce_op="mean").tolist()
+    values = torch.stack([loss.detach().float(), loss.new_tensor(float(stop), dtype=torch.float32)])
+    mean, stops = fabric.all_reduce(values, reduce_op="mean").tolist()
     return mean, stops > 0

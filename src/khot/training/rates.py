@@ -1,4 +1,4 @@
-"""Learning rates as functions of the training step, beside those of `khot.schedules`, which serve as well."""
+"""Learning rates as functions of the training step. Those of `khot.schedules` can be used as well."""
 
 import math
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from khot import _checks
 from khot.errors import InvalidValueError
 
-_HIGHEST = 1e37  # optimizers multiply it in float32
+_HIGHEST = 1e37  # optimizers multiply the rate in float32
 
 
 def rate_at(rate: float | Callable[[int], float], step: int) -> float:
-    """The learning rate at `step` of a number or a schedule."""
+    """Learning rate at `step`, from a number or a schedule."""
     value = _checks.not_negative("learning_rate", rate(step) if callable(rate) else rate)
     if value > _HIGHEST:
         raise InvalidValueError(f"learning_rate must be at most {_HIGHEST:g}, but got {value}: pass a smaller one")
@@ -25,7 +25,7 @@ def _along_cosine(start: float, end: float, share: float) -> float:
 
 @dataclass(frozen=True)
 class Cosine:
-    """From `start` to `end` along half a cosine in `steps` steps, then `end`.
+    """Schedule from `start` to `end` along half a cosine in `steps` steps, and `end` after that.
 
     >>> Cosine(0.1, steps=100)(50)
     0.05
@@ -46,9 +46,9 @@ class Cosine:
 
 @dataclass(frozen=True)
 class OneCycle:
-    """From `peak`/25 up to `peak` in the share `rise` of the `steps`, then down to `peak`/250000, along half cosines.
+    """One cycle: from `peak`/25 to `peak` during the share `rise` of the `steps`, then down to `peak`/250000.
 
-    The rates of `torch.optim.lr_scheduler.OneCycleLR`; the momentum is left alone.
+    Both parts follow half a cosine, as in `torch.optim.lr_scheduler.OneCycleLR`. The momentum does not change.
 
     >>> OneCycle(0.1, steps=100)(29)
     0.1
@@ -77,7 +77,7 @@ class OneCycle:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """A number or schedule `rate`, of which the first `steps` steps get a share that grows evenly to the whole.
+    """Number or schedule `rate`, multiplied by a factor that grows linearly to 1 during the first `steps` steps.
 
     >>> [WarmUp(0.1, steps=4)(step) for step in (0, 1, 3, 9)]
     [0.025, 0.05, 0.1, 0.1]

@@ -1,4 +1,4 @@
-"""The entrance: check the input, find the folder, start the processes, hand back the result."""
+"""Entry point: check the input, find the folder, start the processes, return the result."""
 
 import json
 from collections.abc import Mapping
@@ -11,18 +11,20 @@ from typing import Any
 from torch import nn
 
 from khot import _checks, errors
+from khot._files import read_tensors
+from khot._renamed import renamed
 from khot.errors import InvalidValueError
 from khot.training import _checkpoints
 from khot.training._batches import count_rows
 from khot.training._epochs import HISTORY, WEIGHTS
-from khot.training._folders import identity, open_folder
 from khot.training._interrupt import ControlC
 from khot.training._job import Job, Loss, Validate
 from khot.training._loop import ERROR, train
 from khot.training._snapshot import Record, check_state
+from khot.training.folders import identity, open_folder
 from khot.training.settings import Settings
 
-ACCELERATORS = ("cpu", "cuda", "mps", "auto")
+DEVICES = ("cpu", "cuda", "mps", "auto")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 
 
@@ -33,13 +35,12 @@ class Run:
     Attributes
     ----------
     folder : Path
-        Where it was written: `history.json`, `weights.safetensors` (those of the best epoch), and the last checkpoints.
+        Folder with `history.json`, `weights.safetensors` (those of the best epoch), and the last checkpoints.
     history : list of dict
-        For every epoch its number `epoch` (from 0), mean training `loss`, `seconds`, `processor_seconds` (of all
-        threads of the first process), and the numbers of `validation` if there is one (None for one that is not
-        finite).
+        Record of every epoch: its number `epoch` (from 0), mean training `loss`, `seconds`, `processor_seconds` (of all
+        threads of the first process), and the numbers of `validation` if there is one, None where they are not finite.
     best : dict
-        That of the best epoch.
+        Record of the best epoch.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class Run:
     best: Record
 
 
+@renamed(accelerator="device")
 def fit(
     module: nn.Module,
     loss: Loss,
@@ -57,52 +59,54 @@ def fit(
     folder: Path | str | None = None,
     resume: bool = False,
     about: Mapping[str, Any] | None = None,
-    accelerator: str = "cpu",
+    device: str = "cpu",
     devices: int = 1,
     precision: str = "32-true",
     checkpoint_seconds: float = 300.0,
     verbose: bool = False,
 ) -> Run:
-    """Train a module, in a way that can be killed and resumed at any step.
+    """Train a module. The training can be killed and resumed at any step.
 
-    Afterwards the module has the weights of the best epoch and is in `eval()` mode. On one CPU process, a run that was
-    stopped and resumed ends with the same weights as one that was not, bit for bit: the batches and all noise of torch
-    follow from the seed and the number of the step. Noise from elsewhere, such as NumPy, is not covered.
+    Afterwards the module has the weights of the best epoch and is in `eval()` mode. With one process on a CPU, a run
+    that was stopped and resumed ends with the same weights as one that was not, bit for bit, because the batches and
+    all noise of torch follow from the seed and the number of the step. This does not hold for noise from elsewhere,
+    such as NumPy.
 
     Parameters
     ----------
     module : nn.Module
-        What to train.
+        Module to train.
     loss : callable
-        ``loss(module, batch, step) -> ()``, the mean over the rows of the batch, where `step` is a `Step`. Call the
-        module itself rather than its methods, as only then precision and processes are taken care of.
+        ``loss(module, batch, step)`` returns the mean over the rows of the batch as a tensor of shape (), where `step`
+        is a `Step`. It has to call the module itself rather than its methods, since only then precision and processes
+        are handled.
     data : Tensor, ndarray, sparse CSR array, or a tuple, list or dict of them
-        Rows (n, ...); a memory-mapped array stays on disk. `batch` has the same form, with some of the rows, as dense
-        tensors on the device.
+        Rows (n, ...). A memory-mapped array stays on disk. `batch` has the same structure, with some of the rows as
+        dense tensors on the device.
     settings : Settings, optional
         How to train.
     validate : callable, optional
-        ``validate(module) -> dict of numbers``, called after every epoch, in the first process only, without gradients,
-        in `eval()` mode and in full precision. The module is on its device, where its input has to be, too.
+        ``validate(module)`` returns a dict of numbers. It is called after every epoch, in the first process only,
+        without gradients, in `eval()` mode and in full precision. Its input has to be on the device of the module.
     folder : path, optional
-        Where the run is written; by default a new folder `runs/...` in khot's folder of the user's cache.
+        Folder of the run; by default a new folder `runs/...` in khot's folder of the user's cache.
     resume : bool
-        Go on with the run in `folder` (by default with the last run of the same settings) from its newest checkpoint,
-        or from the start if it has none.
+        Continue the run in `folder` (by default the last run of the same settings) from its newest checkpoint, or from
+        the start if it has none.
     about : mapping, optional
-        What else tells this run from others, such as parameters by which the data were made: a run of which other
-        values were said is not resumed.
-    accelerator : {"cpu", "cuda", "mps", "auto"}
+        Further values that identify this run, such as parameters that produced the data. A run with other values is
+        not resumed.
+    device : {"cpu", "cuda", "mps", "auto"}
         Kind of device.
     devices : int
-        Number of processes, each with a device and an equal share of every batch. All arguments must pickle, and
-        scripts need the guard ``if __name__ == "__main__"``. Batch normalisation sees the rows of its process alone.
+        Number of processes, each with a device and an equal share of every batch. All arguments must be picklable, and
+        scripts need the guard ``if __name__ == "__main__"``. Each process computes its own batch normalisation.
     precision : {"32-true", "bf16-mixed", "16-mixed"}
-        That of the module's forward pass in training.
+        Precision of the module's forward pass in training.
     checkpoint_seconds : float
-        Time between checkpoints. There also is one at the end of every epoch, if that is cheap.
+        Time between checkpoints. Another one is written at the end of every epoch if that is cheap.
     verbose : bool
-        Print the numbers of every epoch, or of many epochs those of every tenth, say.
+        Print the numbers of every epoch, or of about twenty if there are many.
 
     Returns
     -------
@@ -112,11 +116,11 @@ def fit(
     Raises
     ------
     DivergedError
-        The loss or the weights are not finite any more.
+        If the loss or the weights are no longer finite.
     RunFolderError
-        The folder holds another run, or only damaged checkpoints.
+        If the folder holds another run, or only damaged checkpoints.
     KeyboardInterrupt
-        On Ctrl-C, at the end of the step and after a checkpoint was written. A second Ctrl-C stops at once.
+        On Ctrl-C, after the end of the step and a checkpoint. A second Ctrl-C stops at once.
 
     Examples
     --------
@@ -135,10 +139,10 @@ def fit(
     from lightning_fabric import Fabric
 
     settings = Settings() if settings is None else settings
-    _check(module, loss, data, settings, validate, accelerator, devices, precision)
+    _check(module, loss, data, settings, validate, device, devices, precision)
     seconds = _checks.positive("checkpoint_seconds", checkpoint_seconds)
     fabric = Fabric(
-        accelerator=accelerator,
+        accelerator=device,
         devices=devices,
         precision=precision,  # pyright: ignore[reportArgumentType]
         strategy="auto" if devices == 1 else "ddp_spawn",
@@ -147,7 +151,7 @@ def fit(
     job = Job(loss, data, settings, validate, place, _checkpoints.newest(place / "checkpoints"), seconds, verbose)
     (place / ERROR).unlink(missing_ok=True)
     try:
-        with ControlC() if devices > 1 else nullcontext():  # with several processes, it is for them to react
+        with ControlC() if devices > 1 else nullcontext():  # with several processes, they react themselves
             stop = fabric.launch(partial(train, job), module)  # pyright: ignore[reportArgumentType]
     except Exception as error:
         raise _as_it_was(error, place) from error
@@ -157,7 +161,7 @@ def fit(
 
 
 def _check(
-    module: Any, loss: Any, data: Any, settings: Any, validate: Any, accelerator: Any, devices: Any, precision: Any
+    module: Any, loss: Any, data: Any, settings: Any, validate: Any, device: Any, devices: Any, precision: Any
 ) -> None:
     _checks.instance("module", module, nn.Module)
     if not any(parameter.requires_grad for parameter in module.parameters()):
@@ -175,28 +179,28 @@ def _check(
     if (validate is None) != (settings.monitor is None):
         raise InvalidValueError(
             "validate and settings.monitor belong together, "
-            f"but got validate={validate!r} and monitor={settings.monitor!r}: name the number that tells the best epoch"
+            f"but got validate={validate!r} and monitor={settings.monitor!r}: pass both, or neither"
         )
-    _checks.choice("accelerator", accelerator, ACCELERATORS)
+    _checks.choice("device", device, DEVICES)
     _checks.choice("precision", precision, PRECISIONS)
     if settings.batch_size % _checks.whole_number("devices", devices, least=1):
         raise InvalidValueError(
             f"batch_size must be a multiple of devices, {devices}, but got {settings.batch_size}: "
-            "every process gets an equal share of a batch"
+            "pass a multiple, of which every process gets an equal share"
         )
 
 
 def _as_it_was(error: Exception, folder: Path) -> Exception:
-    """The error of khot's that a process of its own ended with, or else the given one."""
+    """Error of khot that ended one of the processes, or the given error if there is none."""
     if isinstance(error, errors.KhotError) or not (folder / ERROR).is_file():
         return error
-    told = json.loads((folder / ERROR).read_text(encoding="utf-8"))
-    return getattr(errors, told["kind"])(told["message"])
+    written = json.loads((folder / ERROR).read_text(encoding="utf-8"))
+    return getattr(errors, written["kind"])(written["message"])
 
 
 def _result(folder: Path, module: nn.Module) -> Run:
-    """Read the result back, as it may have been another process that trained."""
-    module.load_state_dict(_checkpoints.read_tensors(folder / WEIGHTS))
+    """Read the result from the folder, since another process may have trained."""
+    module.load_state_dict(read_tensors(folder / WEIGHTS))
     module.eval()
     written = json.loads((folder / HISTORY).read_text(encoding="utf-8"))
     history = written["epochs"]

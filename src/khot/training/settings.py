@@ -1,4 +1,4 @@
-"""What a run is to compute, apart from the module, the loss and the data."""
+"""Settings of a run, apart from the module, the loss and the data."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -7,45 +7,46 @@ import torch
 from torch.nn import Parameter
 
 from khot import _checks
+from khot._renamed import renamed
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.training.optimizers import Adam
 from khot.training.rates import rate_at
 
 
+@renamed(seed="random_state")
 @dataclass(frozen=True)
 class Settings:
     """How to train.
 
-    A run takes ``epochs * (rows // batch_size)`` steps: every epoch goes through a permutation of its own of the rows,
-    and leaves out the few that do not fill a batch.
+    A run takes ``epochs * (rows // batch_size)`` steps. Every epoch has a new permutation of the rows, and leaves out
+    the last ones that do not fill a batch.
 
     Parameters
     ----------
     epochs : int
-        Passes over the data.
+        Number of passes over the data.
     batch_size : int
-        Rows of one step, of all processes together.
+        Number of rows in a step, of all processes together.
     learning_rate : float or callable
         A number, or a function of the step (counted from 0) such as `Cosine`, `OneCycle` and `WarmUp`, or those of
         `khot.schedules`.
     optimizer : callable
-        Parameters to optimizer: `SGD`, `Adam`, `AdamW`, `RMSprop`, or a function.
+        Function from parameters to an optimizer, such as `SGD`, `Adam`, `AdamW` and `RMSprop`.
     temperature : float or callable
-        What the loss finds in `step.temperature`: a number, or a function of the step such as those of
-        `khot.schedules`.
+        Value of `step.temperature` in the loss: a number, or a function of the step such as those of `khot.schedules`.
     clip_norm : float, optional
-        Longer gradients are scaled down to this norm.
+        Largest norm of the gradient, to which longer ones are scaled down.
     averaging : float, optional
-        Decay, such as 0.999, of a running mean of the weights. Then that mean is what is validated and kept.
+        Decay, such as 0.999, of a running mean of the weights, which is then validated and kept in their place.
     monitor : str, optional
-        The validation number that tells the best epoch; of equal ones the training loss does. Without validation, that
-        alone does.
+        Name of the validation number that determines the best epoch. Among epochs with equal numbers, and without a
+        validation, the training loss decides.
     maximize : bool
-        Whether larger is better in the monitored number.
+        Whether a larger monitored number is better.
     patience : int, optional
-        Stop after so many epochs in a row without a better one.
-    seed : int
-        Fixes the batches, the noise of dropout and the like, and `step.generator`.
+        Number of epochs without improvement after which the training stops.
+    random_state : int
+        Seed of the batches, of the noise of dropout and the like, and of `step.generator`.
 
     Examples
     --------
@@ -65,12 +66,12 @@ class Settings:
     monitor: str | None = None
     maximize: bool = False
     patience: int | None = None
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         _checks.whole_number("epochs", self.epochs, least=1)
         _checks.whole_number("batch_size", self.batch_size, least=1)
-        _checks.whole_number("seed", self.seed)
+        _checks.whole_number("random_state", self.random_state)
         _checks.function("optimizer", self.optimizer, "of the parameters")
         self.rate_at(0)
         self.temperature_at(0)
@@ -84,19 +85,19 @@ class Settings:
         if not isinstance(self.monitor, str | None):
             raise InvalidTypeError(f"monitor must be a str or None, but got {self.monitor!r}: pass a name")
         if self.maximize and self.monitor is None:
-            raise InvalidValueError("maximize is for a monitored number, but monitor is None: name that number")
+            raise InvalidValueError("maximize needs a monitored number, but monitor is None: name that number")
 
     def rate_at(self, step: int) -> float:
-        """The learning rate at `step`."""
+        """Learning rate at `step`."""
         return rate_at(self.learning_rate, step)
 
     def temperature_at(self, step: int) -> float:
-        """The temperature at `step`."""
+        """Temperature at `step`."""
         value = self.temperature(step) if callable(self.temperature) else self.temperature
         return _checks.positive("temperature", value)
 
     def better(self, value: float | None, best: float | None) -> bool:
-        """Whether `value` beats `best`; None, which stands for a number that is not finite, is the worst."""
+        """Whether `value` is better than `best`. None stands for a number that is not finite, and is worst."""
         if value is None or best is None:
             return value is not None
         return value > best if self.maximize else value < best

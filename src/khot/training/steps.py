@@ -1,4 +1,4 @@
-"""What a loss gets to know about its step. All of it follows from the settings and the number of the step."""
+"""What a loss knows about its step. All of it follows from the settings and the number of the step."""
 
 import hashlib
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ class Step:
     Attributes
     ----------
     number : int
-        Steps before this one.
+        Number of steps before this one.
     epoch : int
-        Epochs before this one.
+        Number of epochs before this one.
     rows : Tensor
-        The rows (b,) of the data that this process has in its batch.
+        Indices (b,) of the rows in the batch of this process.
     temperature : float
-        That of `Settings.temperature` at this step.
+        Value of `Settings.temperature` at this step.
     generator : torch.Generator
-        Noise of this step, on the device of the batch; each process has its own.
+        Source of noise for this step, on the device of the batch; different in every process.
     """
 
     number: int
@@ -33,5 +33,5 @@ class Step:
 
 
 def key(*parts: object) -> int:
-    """A seed of 63 bits, the same for the same parts."""
+    """Seed of 63 bits, which is the same for the same parts."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()) >> 1
