@@ -1,8 +1,7 @@
-"""Bad input is named here and nowhere else: what was wrong, what we got, what to do.
+"""Checks of arguments. An error says what was wrong, what we got and what to do.
 
-Types and shapes are always checked. Values are checked where they can be read: not under `torch.func.vmap`
-and not while `torch.compile` traces, where looking at a value is an error of its own. There, a row that would have been
-refused comes back as NaN (`hidden`, `usable`).
+Types and shapes are always checked. Values are checked where they can be read, which is not possible under
+`torch.func.vmap` and while `torch.compile` traces. There, a row with bad values becomes NaN (`hidden`, `usable`).
 """
 
 import math
@@ -30,7 +29,7 @@ def holds(condition: Tensor) -> bool:
 
 
 def hidden(*values: object) -> bool:
-    """Whether a value may be out of reach: torch is tracing, or a function transform has wrapped it."""
+    """Whether values may be unreadable: torch is tracing, or a function transform has wrapped one of them."""
     if torch.compiler.is_compiling():
         return True
     if torch._C._functorch.peek_interpreter_stack() is None:  # pyright: ignore[reportAttributeAccessIssue]
@@ -40,29 +39,29 @@ def hidden(*values: object) -> bool:
 
 
 def traced() -> bool:
-    """Whether torch looks on: a mode records or fakes operations, or derivatives go forward with them."""
+    """Whether torch observes operations: it traces, a dispatch mode is active, or forward-mode derivatives are."""
     watched = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
     return watched or torch.autograd.forward_ad._current_level >= 0
 
 
 def usable(keys: Tensor) -> Tensor:
-    """Rows (...) of logits or keys without NaN and +inf."""
+    """Whether each row of logits or keys is free of NaN and +inf, (...)."""
     return (keys < math.inf).all(-1)
 
 
 def _where(bad: Tensor, values: Tensor) -> str:
-    """The first offending entry, as `value at index (i, j)`."""
+    """The first bad entry, as `value at index (i, j)`."""
     index = tuple(int(i) for i in bad.nonzero()[0])
     return f"{values[index].item()} at index {index}" if index else f"{values.item()}"
 
 
 def is_integer(value: object) -> bool:
-    """Whether `value` is a whole-number type (Python or NumPy), and not a bool."""
+    """Whether `value` is a Python or NumPy integer, and not a bool."""
     return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 def float_tensor(name: str, value: Any) -> Tensor:
-    """A floating-point tensor with a non-empty item axis."""
+    """Check a floating-point tensor with a non-empty item axis."""
     if not isinstance(value, Tensor):
         raise InvalidTypeError(
             f"{name} must be a torch.Tensor, but got {type(value).__name__}: wrap it in torch.as_tensor"
@@ -80,22 +79,22 @@ def float_tensor(name: str, value: Any) -> Tensor:
 
 
 def logits(value: Any, name: str = "logits") -> Tensor:
-    """Log-weights or keys: finite, or -inf for an absent item."""
+    """Check log-weights or keys: finite, or -inf for an absent item."""
     tensor = float_tensor(name, value)
     if tensor.numel() and not _largest(tensor.detach()) < math.inf:  # one pass; the largest of NaN is NaN
         bad = ~(tensor < math.inf)
         raise InvalidValueError(
             f"{name} must be finite, or -inf for an absent item, but got {_where(bad, tensor)}: "
-            "look for an overflow or a division by zero where they were made"
+            "look for an overflow or a division by zero in the code that computes them"
         )
     return tensor
 
 
 def _largest(tensor: Tensor) -> float:
-    """The largest entry, NaN if there is one; 0 where it cannot be read.
+    """The largest entry, or NaN if there is one; 0 if it cannot be read.
 
-    NumPy finds it with one thread. torch would wake a second one, which then spins for a millisecond and slows down the
-    compiled loops that follow.
+    NumPy uses one thread. torch would wake a second one, which then spins for a millisecond and slows down the compiled
+    loops that follow.
     """
     if hidden(tensor):
         return 0.0
@@ -108,7 +107,7 @@ def _largest(tensor: Tensor) -> float:
 
 
 def weights(value: Any) -> Tensor:
-    """Weights of a reservoir: finite and non-negative, 0 for an absent item."""
+    """Check weights of a reservoir: finite and non-negative, 0 for an absent item."""
     tensor = float_tensor("weights", value)
     bad = ~((tensor >= 0) & (tensor < math.inf))
     if holds(bad):
@@ -120,7 +119,7 @@ def weights(value: Any) -> Tensor:
 
 
 def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
-    """A subset size: an int, or an integer tensor with one entry a row; 0 <= k <= n."""
+    """Check a subset size: an int, or an integer tensor with one entry for each row, between 0 and n."""
     if not isinstance(k, Tensor):
         k = whole_number("k", k)
         if not 0 <= k <= n:
@@ -132,7 +131,7 @@ def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
         raise InvalidTypeError(f"k must be an int or an integer tensor, but got {k.dtype}: convert it with .long()")
     if k.shape not in (torch.Size(batch), torch.Size()):
         raise InvalidValueError(
-            f"k must be an int or have one entry a row, shape {tuple(batch)}, but got shape {tuple(k.shape)}: "
+            f"k must be an int or have one entry for each row, shape {tuple(batch)}, but got shape {tuple(k.shape)}: "
             "reshape or expand it to the batch shape of the keys"
         )
     k = k.long()
@@ -159,7 +158,7 @@ def largest_count(k: int | Tensor, n: int, k_max: int | None) -> int:
 
 
 def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:
-    """Indices of items, -1 for none, of a given shape. Where values can't be read, a bad one counts as none."""
+    """Check indices of items, -1 for none. Where values cannot be read, a bad index becomes -1."""
     if not isinstance(index, Tensor) or index.dtype == torch.bool or index.is_floating_point() or index.is_complex():
         got = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise InvalidTypeError(f"index must be an integer tensor, but got {got}: convert it with .long()")
@@ -173,32 +172,32 @@ def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:
     if holds(bad):
         raise InvalidValueError(
             f"index must lie between 0 and n - 1 = {n - 1}, or be -1 for none, but got {_where(bad, index)}: "
-            "look where it was made"
+            "correct the code that computes it"
         )
     return index.masked_fill(bad, -1)
 
 
 def relaxation(value: Any) -> Any:
-    """A relaxation: any callable."""
+    """Check a relaxation: any callable."""
     if not callable(value):
         raise InvalidTypeError(
             f"relaxation must be a function of (keys, k, temperature), but got {value!r}: "
-            "pass khot.successive_softmax, say"
+            "pass khot.successive_softmax, for example"
         )
     return value
 
 
 def generator(value: Any) -> torch.Generator | None:
-    """A source of random numbers, or None for torch's own."""
+    """Check a source of random numbers; None is torch's default generator."""
     if value is not None and not isinstance(value, torch.Generator):
         raise InvalidTypeError(
-            f"generator must be a torch.Generator, but got {value!r}: use torch.Generator().manual_seed(0), say"
+            f"generator must be a torch.Generator, but got {value!r}: for example, pass torch.Generator()"
         )
     return value
 
 
 def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """An int that is not a bool, at least `least` and at most `most`."""
+    """Check an int between `least` and `most`; a bool is refused."""
     if not is_integer(value):
         raise InvalidTypeError(
             f"{name} must be an int, but got {value!r} of type {type(value).__name__}: pass a whole number"
@@ -211,7 +210,7 @@ def whole_number(name: str, value: Any, least: int | None = None, most: int | No
 
 
 def temperature(value: Any, batch: Sequence[int]) -> float | Tensor:
-    """A temperature: a positive finite number, or a floating-point tensor with one entry a row."""
+    """Check a temperature: a positive finite number, or a floating-point tensor with one entry for each row."""
     if not isinstance(value, Tensor):
         return positive("temperature", value)
     if not value.is_floating_point():
@@ -220,7 +219,7 @@ def temperature(value: Any, batch: Sequence[int]) -> float | Tensor:
         )
     if value.shape not in (torch.Size(batch), torch.Size()):
         raise InvalidValueError(
-            f"temperature must be a number or have one entry a row, shape {tuple(batch)}, "
+            f"temperature must be a number or have one entry for each row, shape {tuple(batch)}, "
             f"but got shape {tuple(value.shape)}: reshape or expand it to the batch shape of the keys"
         )
     bad = ~((value > 0) & (value < math.inf))
@@ -232,7 +231,7 @@ def temperature(value: Any, batch: Sequence[int]) -> float | Tensor:
 
 
 def shape(name: str, value: Any) -> tuple[int, ...]:
-    """A shape: a sequence of non-negative ints, or one of them."""
+    """Check a shape: a non-negative int, or a sequence of them."""
     sizes = tuple(value) if isinstance(value, Sequence) else (value,)
     if not all(is_integer(size) and size >= 0 for size in sizes):
         raise InvalidValueError(f"{name} must hold non-negative ints, but got {value!r}: pass a shape such as (1000,)")
@@ -240,7 +239,7 @@ def shape(name: str, value: Any) -> tuple[int, ...]:
 
 
 def positive(name: str, value: Any) -> float:
-    """A positive finite number."""
+    """Check a positive finite number."""
     if type(value) is not float and (not isinstance(value, numbers.Real) or isinstance(value, bool)):
         raise InvalidTypeError(
             f"{name} must be a number, but got {value!r} of type {type(value).__name__}: pass a positive number"
@@ -255,43 +254,43 @@ def positive(name: str, value: Any) -> float:
 
 
 def not_negative(name: str, value: Any) -> float:
-    """A finite number, at least 0."""
+    """Check a finite number that is at least 0."""
     return 0.0 if isinstance(value, numbers.Real) and value == 0 and value is not False else positive(name, value)
 
 
 def below_one(name: str, value: float, hint: str) -> float:
-    """A number below 1."""
+    """Check a number below 1."""
     if not value < 1:
         raise InvalidValueError(f"{name} must lie below 1, but got {value}: {hint}")
     return value
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False."""
+    """Check a flag."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidTypeError(f"{name} must be a bool, but got {value!r}: pass True or False")
     return bool(value)
 
 
 def function(name: str, value: Any, signature: str) -> Any:
-    """Something to be called."""
+    """Check a callable."""
     if not callable(value):
         raise InvalidTypeError(f"{name} must be a function {signature}, but got {value!r}: pass such a function")
     return value
 
 
 def choice(name: str, value: Any, options: Sequence[str]) -> str:
-    """One of a few words."""
+    """Check one of several words."""
     if not isinstance(value, str) or value not in options:
         raise InvalidValueError(f"{name} must be one of {', '.join(options)}, but got {value!r}: choose one of them")
     return value
 
 
 def instance(name: str, value: Any, kind: type) -> Any:
-    """An object of a given class."""
+    """Check an object of a given class."""
     if not isinstance(value, kind):
         raise InvalidTypeError(
             f"{name} must be a {kind.__module__}.{kind.__name__}, but got {value!r} of type {type(value).__name__}: "
-            "make one of it"
+            "pass an instance of that class"
         )
     return value

@@ -166,3 +166,17 @@ def test_without_numba(tmp_path: Path):
     for problem, expected, got in zip(PROBLEMS, relaxed(), torch.load(path), strict=True):
         torch.testing.assert_close(got[0], expected[0], atol=1e-6, rtol=0, msg=str(problem))
         torch.testing.assert_close(got[1], expected[1], atol=1e-5, rtol=1e-5, msg=str(problem))
+
+
+def test_kernels_use_only_what_their_stamp_covers():
+    """A change anywhere that machine code was made of must make it stale."""
+    from khot._jit import cache
+
+    package, names = Path(khot.__file__).parent, set()
+    for path in cache._SOURCES:
+        for line in path.read_text().splitlines():
+            words = line.split()
+            if words[:1] == ["from"] and words[1].startswith("khot"):
+                names |= {f"{words[1]}.{word.strip(',()')}" for word in words[3:]} | {words[1]}
+    modules = {package.parent / Path(*name.split(".")).with_suffix(".py") for name in names}
+    assert {path for path in modules if path.exists()} <= set(cache._SOURCES)

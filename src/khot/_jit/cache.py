@@ -1,4 +1,4 @@
-"""Machine code on disk: where it lies, what it belongs to, and what else may use it."""
+"""Machine code on disk: where it is kept, when it is stale, and for which processors it is valid."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +14,7 @@ _PACKAGE = Path(__file__).parents[1]
 _SOURCES = sorted([*_PACKAGE.glob("_jit/*.py"), *_PACKAGE.rglob("_compiled.py"), *_PACKAGE.rglob("_compiled/*.py")])
 _STAMP = sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
-LEVELS = {  # kinds of x86-64 processors, the newest first, and what LLVM calls their features beyond the former
+LEVELS = {  # levels of x86-64 processors, the newest first, with the LLVM names of the features that each one adds
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
     "x86-64-v2": ("cx16", "sahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"),
@@ -22,13 +22,13 @@ LEVELS = {  # kinds of x86-64 processors, the newest first, and what LLVM calls 
 
 
 def features_of(level: str) -> str:
-    """The features of a level in the form of `NUMBA_CPU_FEATURES`."""
+    """Features of a level, in the form of `NUMBA_CPU_FEATURES`."""
     names = list(LEVELS)
     return ",".join(f"+{feature}" for name in names[names.index(level) :] for feature in LEVELS[name])
 
 
 def _levels_of_this_machine() -> list[str]:
-    """The levels whose code this processor can run, the newest first."""
+    """Levels whose code this processor can run, the newest first."""
     if not binding.get_process_triple().startswith("x86_64"):
         return []
     have = binding.get_host_cpu_features()
@@ -36,10 +36,10 @@ def _levels_of_this_machine() -> list[str]:
 
 
 class _Files(IndexDataCacheFile):
-    """Numba's files of a function: an index, and the machine code for each signature.
+    """Files of a function: an index, and the machine code for each signature.
 
-    Numba numbers the latter, and indexes them before they are written; processes that compile at the same time then may
-    write the code for two signatures into one file. Ours have names of their own and are written first.
+    Numba numbers the code files and indexes them before it writes them, so that two processes that compile at the same
+    time may write the code for two signatures into one file. These files have unique names and are written first.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -49,11 +49,11 @@ class _Files(IndexDataCacheFile):
 
 
 class _Cache(FunctionCache):
-    """Numba's cache on disk; a full disk or a damaged file only costs the time to compile again.
+    """Cache on disk; after a full disk or a damaged file, code is compiled again.
 
-    Numba keeps a function until its own file changes, or what it closes over. Ours call each other across files, so any
-    change in a file with compiled code counts, and only that. Code for one of the `LEVELS` serves every processor that
-    has its features, unless there is code for that very processor.
+    Numba's own cache is valid until the file of a function changes. Here functions call each other across files, so the
+    cache is valid until any file with compiled code changes. Code for one of the `LEVELS` is used by each processor
+    with its features, unless there is code for that processor itself.
     """
 
     def __init__(self, function: Callable) -> None:
@@ -89,6 +89,6 @@ class _Cache(FunctionCache):
 
 
 def keep_on_disk(dispatcher: Any) -> None:
-    """Let Numba keep the machine code of a function, where there is a folder that can be written."""
+    """Let Numba keep the machine code of a function, if there is a folder that can be written."""
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(dispatcher.py_func)

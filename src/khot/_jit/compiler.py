@@ -1,4 +1,4 @@
-"""Decorators for compiled functions: parts, which Python cannot call, and the kernels that are made of them.
+"""Decorators for compiled functions: parts, which Python cannot call, and kernels, which consist of parts.
 
 Numba optimises every function that another one calls, translates it into machine code and links it into its caller,
 where all of it is optimised again: for functions that call each other ten levels deep this takes most of the time.
@@ -21,7 +21,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 
 
 class _NoEnvironment:
-    """In place of the code generator where Numba hands over a function's Python objects: parts have none."""
+    """Replacement for the code that passes the Python objects of a function: parts have none."""
 
     @staticmethod
     def set_env(_name: str, _environment: Any) -> None:
@@ -29,7 +29,7 @@ class _NoEnvironment:
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The intermediate code of a part with all that it calls, neither optimised nor loaded."""
+    """Intermediate code of a part and of all that it calls, neither optimised nor loaded."""
 
     def finalize(self) -> None:
         self._raise_if_finalized()
@@ -71,7 +71,7 @@ view = njit(inline="always")
 """For functions that return views of arrays: their source is put in place of every call."""
 
 ieee = _part(set(), arrays=True)
-"""For arithmetic that must be done as it is written."""
+"""For arithmetic whose order and rounding must not change."""
 
 fma = _part({"contract"})
 """For arithmetic whose order matters.

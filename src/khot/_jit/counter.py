@@ -1,8 +1,8 @@
-"""Random numbers by counter: the i-th number of a key is a function of i and the key, whoever computes it.
+"""Counter-based random numbers: the i-th number is a function of i and the key, on any thread and in any order.
 
 Threefry-2x64 with 13 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011: the fewest that pass
 all tests of BigCrush). A pair of words gives two numbers; in every group of 2 x LANES numbers the first words make the
-first half, so that stores are vectors. This is the only generator of the house.
+first half, so that stores are vectors. khot has no other generator of its own.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def _mix(x0, x1, rotation):
 
 @fma
 def threefry(key0, key1, counter0, counter1):
-    """Two random words of 64 bits."""
+    """Compute two random words of 64 bits."""
     key2 = np.uint64(0x1BD11BDAA9FC1A22) ^ key0 ^ key1
     x0, x1 = counter0 + key0, counter1 + key1
     x0, x1 = _mix(x0, x1, 16)
@@ -43,7 +43,7 @@ def threefry(key0, key1, counter0, counter1):
 
 @fma
 def fill_words(key0, key1, group, words):
-    """Fill in the words (2 LANES,) of a group."""
+    """Fill the words (2 LANES,) of a group."""
     first, second = words[:LANES], words[LANES:]
     start = np.uint64(group) * np.uint64(LANES)
     for i in range(LANES):

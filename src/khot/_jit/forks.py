@@ -1,9 +1,9 @@
-"""Whether this process is a fork of another. `import khot` begins to watch, long before a compiled loop is loaded."""
+"""Detection of forks. It starts with `import khot`, long before a compiled loop is loaded."""
 
 import os
 
 FORKED: list[bool] = []
-"""Not empty in a process that was forked: threads of its parent, such as those of OpenMP, are not there."""
+"""Not empty in a forked process, which has none of the threads of its parent, such as those of OpenMP."""
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork either
+if hasattr(os, "register_at_fork"):  # missing on Windows, which has no forks
     os.register_at_fork(after_in_child=lambda: FORKED.append(True))

@@ -1,4 +1,4 @@
-"""One line for a user who waits for a compilation."""
+"""A message for users who wait for a compilation."""
 
 import logging
 import sys
@@ -13,7 +13,7 @@ _said = threading.Event()
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Say once in a process that khot is compiling, if it takes longer than a second."""
+    """Report once in a process that khot is compiling, if it takes longer than a second."""
     timer = threading.Timer(_PATIENCE, _say)
     timer.daemon = True
     timer.start()

@@ -1,4 +1,4 @@
-"""Passes over one array: its extremes, NaN, how many are above a number, the n-th largest."""
+"""Passes over one array: extremes, NaN, number of items above a threshold, n-th largest item."""
 
 import math
 
@@ -10,7 +10,7 @@ from khot._jit.vector_math import larger, smaller
 
 @no_nan
 def largest(x):
-    """The largest of an array, -inf of none."""
+    """Largest item of an array; -inf if it is empty."""
     top = x.dtype.type(-np.inf)
     for i in range(x.shape[0]):
         top = larger(top, x[i])
@@ -29,7 +29,7 @@ def has_nan(row, start, stop):
 
 @reorder
 def count_above(values, bar):
-    """How many are above the bar, exact up to 2^24."""
+    """Number of items above a threshold, exact up to 2^24."""
     zero, one = values.dtype.type(0), values.dtype.type(1)
     count = zero
     for i in range(values.shape[0]):
@@ -39,7 +39,7 @@ def count_above(values, bar):
 
 @no_nan
 def smallest(row):
-    """The smallest present item."""
+    """Smallest present item."""
     absent, none = row.dtype.type(-math.inf), row.dtype.type(math.inf)
     low = none
     for i in range(row.shape[0]):
@@ -49,7 +49,7 @@ def smallest(row):
 
 @fma
 def nth_largest(values, n):
-    """The n-th largest (n >= 1) of an array, which is put out of order (Hoare's selection)."""
+    """N-th largest item (n >= 1) of an array, by Hoare's selection, which reorders the array."""
     low, high, place = 0, values.shape[0] - 1, n - 1
     while low < high:
         pivot = values[(low + high) // 2]

@@ -1,9 +1,9 @@
-"""Compiled loops over the threads of torch: those of OpenMP, by its GNU interface.
+"""Compiled loops on the threads of torch, which are those of OpenMP, by its GNU interface.
 
-Why these: they are awake between the operations of torch and take no GIL. Helper threads of our own that wait at locks
-were measured at 1.2 to 2 times the time for tables of a third of a millisecond to a millisecond. Numba's `prange` does
-not survive both forks and threads. Where OpenMP is not to be found (torch is not loaded, or was built without it), and
-in a forked process, to which OpenMP's threads do not come along, one thread does all of the work.
+These threads are awake between the operations of torch and need no GIL. A pool of threads that wait at locks took 1.2
+to 2 times as long for work of a third of a millisecond to a millisecond. Numba's `prange` does not survive both forks
+and threads. One thread does all of the work if OpenMP is missing (torch is not loaded, or was built without it), and in
+a forked process, which has none of the threads of its parent.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from khot._jit.forks import FORKED
 
-_SMALL = 100_000  # units of work, of about a nanosecond each, that one thread does faster than two
+_SMALL = 100_000  # units of work, of about a nanosecond each, up to which one thread is faster than two
 _BLOCK = 1_000_000  # units of work that are worth dividing further, so that no thread waits long for another
 _TURNS = 8  # blocks for each thread at most
 
@@ -30,7 +30,7 @@ _found: dict[str, int] = {}
 
 
 def available() -> int:
-    """Number of threads that a loop may use: torch's setting."""
+    """Number of threads that a loop may use, which is the setting of torch."""
     torch = sys.modules.get("torch")
     return torch.get_num_threads() if torch is not None and not FORKED and _openmp() else 1
 
@@ -79,14 +79,14 @@ def _divide(typing: Any, part: Any, arguments: Any, first: Any, last: Any, step:
         with builder.if_then(cgutils.is_not_null(builder, fork)):
             number = builder.trunc(workers, _UNSIGNED)
             builder.call(builder.inttoptr(fork, _FORK), [work, argument, number, _UNSIGNED(0)])
-        builder.call(work, [argument])  # after the others there is nothing left to do
+        builder.call(work, [argument])  # other threads may have taken all blocks
         failed, lowest = (builder.load(cgutils.gep_inbounds(builder, shared, 0, place)) for place in (_FAILED, _LOWEST))
         with builder.if_then(cgutils.is_not_null(builder, failed), likely=False):
             context.call_conv.return_user_exc(builder, MemoryError, ("out of memory in a compiled loop",))
         return lowest
 
     def _worker(context: Any, module: Any, kind: Any) -> Any:
-        """What every thread does: takes the next block, until there are no more."""
+        """The work of a thread: take the next block until there are no more."""
         name = module.get_unique_name(f"{part.dispatcher.__name__}_worker")
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_POINTER]), name)
         function.linkage = "internal"

@@ -1,6 +1,6 @@
 """Exponentials and logarithms that LLVM can vectorise.
 
-`np.exp` in a Numba loop is a call of the C library per element. These are polynomials without branches.
+`np.exp` in a Numba loop calls the C library for each element. These are polynomials without branches.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from numba.extending import intrinsic, overload
 
 from khot._jit.compiler import OPTIONS, fma
 
-_ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding them rounds to a whole number, in the lowest bits
+_ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding one rounds to a whole number, in the lowest bits
 _BITS_OF_ROUND_64 = int(np.float64(_ROUND_64).view(np.int64))
 _BITS_OF_ROOT_HALF_32 = int(np.float32(0.5**0.5).view(np.int32))
 _BITS_OF_127 = int(np.float32(127.0).view(np.int32))
@@ -23,7 +23,7 @@ _BIAS_64 = (1024 << 52) - int(np.float64(0.5**0.5).view(np.int64))
 def decay32(x, s):
     """e^(-x s) for float32 x s >= 0, to 2e-7 (1 + x s) up to 87; exactly 1 at 0, exactly 0 beyond 89 and below 0.
 
-    As whole numbers without sign the bits of numbers below 0 are above all others, so that one minimum is enough.
+    Read as an unsigned integer, a negative number is above all others, so that one minimum is enough.
     """
     z = x * (s * np.float32(1.4426950408889634))
     bits, most = np.float32(z).view(np.uint32), np.uint32(_BITS_OF_127)  # 2^-127 has the bits of 0

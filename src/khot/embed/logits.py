@@ -7,7 +7,7 @@ from torch import Tensor
 
 from khot import _checks, _jit
 from khot._estimators.distances import careful_distances, squared_distances
-from khot.embed._perplexity import (
+from khot.embed._compiled.constants import (
     ENTROPY_FLAT,
     ENTROPY_TOLERANCE,
     LARGEST_PRECISION,
@@ -128,9 +128,9 @@ def _distances(rows: Tensor) -> Tensor:
 def _calibrate(distances: Tensor, perplexity: float) -> Tensor:
     """Turn distances, inf on the diagonal, into log-weights, in place."""
     if distances.device.type == "cpu" and _jit.AVAILABLE:
-        from khot.embed import _compiled
+        from khot.embed._compiled.perplexity import calibrate
 
-        _compiled.calibrate(distances.numpy(), perplexity)
+        calibrate(distances.numpy(), perplexity)
         return distances
     distances -= distances.amin(1, keepdim=True)
     typical = (distances / len(distances)).nan_to_num(posinf=0).sum(1, keepdim=True)

@@ -17,7 +17,7 @@ _SMALLEST = 2.0**-54  # stands in for a uniform number of exactly zero, so that 
 
 @fma
 def _exponential(word):
-    """-log u for a u of 52 random bits, precise in relative terms near 0, never 0 and never infinite."""
+    """-log u for u of 52 random bits: positive and finite, with a small relative error near 0."""
     left = 2.0 - np.uint64((word >> np.uint64(12)) | np.uint64(0x3FF0000000000000)).view(np.float64)  # in (0, 1]
     result = -log64(left)
     return result if result > _SMALLEST else _SMALLEST
@@ -25,7 +25,7 @@ def _exponential(word):
 
 @fma
 def _share(high, low):
-    """A number from 0 to 1 of 62 random bits, in float32 and precise in relative terms near 0."""
+    """Number in [0, 1] of 62 random bits, in float32, with a small relative error near 0."""
     first, second = high >> np.uint32(1), ((high & np.uint32(1)) << np.uint32(30)) | (low >> np.uint32(2))
     return np.float32(np.int32(first)) * np.float32(2.0**-31) + np.float32(np.int32(second)) * np.float32(2.0**-62)
 
@@ -63,7 +63,7 @@ def _fill_exponential(first, last, key0, key1, out):
 @kernel
 @allocates
 def _survey(first, last, logits, tops):
-    """The largest of each row from first to last; returns whether none is NaN or +inf."""
+    """Write the largest logit of each row; return whether none is NaN or +inf."""
     sound = True
     for b in range(first, last):
         tops[b] = largest(logits[b])
@@ -74,7 +74,7 @@ def _survey(first, last, logits, tops):
 @kernel
 @allocates
 def _perturb(first, last, key0, key1, logits, tops, out):
-    """Fill the groups from first to last of the flat out: logits, less the top of their row, plus noise."""
+    """Fill groups of the flat `out`: logits, minus the top of their row, plus noise."""
     n, words, kind = logits.shape[1], np.empty(2 * LANES, np.uint64), logits.dtype.type
     halves, left = words.view(np.uint32), np.empty(2 * LANES, np.float32)
     lowest, absent = np.finfo(logits.dtype).min, kind(-np.inf)
@@ -109,8 +109,8 @@ def exponential(key: tuple[int, int], out: np.ndarray) -> None:
 def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.ndarray) -> bool:
     """Fill the rows of out, float32 or float64, with logits plus standard Gumbel noise, -log of `exponential`.
 
-    The rows of the logits are repeated as often as need be. If `centred`, each is measured from its largest item, so
-    that a large offset does not swallow the noise. Returns whether no logit is NaN or +inf; if one is, nothing is done.
+    The rows of the logits are repeated to fill `out`. If `centred`, the largest logit of each row is subtracted, so
+    that the noise is not lost in a large offset. Returns False, and does nothing, if a logit is NaN or +inf.
     """
     words, tops = (np.uint64(key[0]), np.uint64(key[1])), np.empty(len(logits), logits.dtype)
     if not in_blocks(_survey, len(logits), logits.shape[1] // 4, logits, tops):

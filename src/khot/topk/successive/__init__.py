@@ -1,4 +1,4 @@
-"""The paper's relaxation: k softmaxes in succession, each lowering the keys of what has been taken."""
+"""The relaxation of the paper: k softmaxes in succession, each of which lowers the keys of the items it has taken."""
 
 from torch import Tensor
 
@@ -16,10 +16,10 @@ def _error(n: int, k: int, spread: float, temperature: float) -> float:
 def successive_softmax(
     keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False, k_max: int | None = None
 ) -> Tensor:
-    """Relaxed top k by k softmaxes in succession.
+    """Relaxed top k: the sum of k softmaxes in succession.
 
-    With ``alpha = keys`` at first, k times: ``p = softmax(alpha / temperature)``, then ``alpha += log(1 - p)``.
-    The vectors p are the relaxed ordered sample; their sum is the relaxed k-hot vector.
+    Start with ``alpha = keys`` and repeat k times: ``p = softmax(alpha / temperature)``, ``alpha += log(1 - p)``. The k
+    vectors p are the relaxed ordered sample; their sum is the relaxed k-hot vector.
 
     Parameters
     ----------
@@ -28,10 +28,10 @@ def successive_softmax(
     k : int or integer Tensor of shape (...)
         Size of the subset, 0 <= k <= n.
     temperature : float or Tensor of shape (...)
-        Positive; differentiable if it is a tensor.
+        Positive; as a tensor it can have a gradient.
     ordered : bool
-        Return the k vectors p instead of their sum. The j-th singles out the j-th largest key only at low temperature:
-        from temperature 1 up all k of them are largest at the first item.
+        Whether to return the k vectors p instead of their sum. The j-th vector singles out the j-th largest key only at
+        low temperature; from temperature 1 on, all of them are largest at the largest key.
     k_max : int, optional
         The largest k, if k is a tensor: by default it is read from it or, on a device other than the CPU, where reading
         would wait for the device, it is n.
@@ -42,14 +42,14 @@ def successive_softmax(
         Non-negative, sums to k (each vector to 1). The sum keeps the order of the keys for temperature >= 1 (Theorem 1
         of the paper). It is *not* bounded by 1: keys [1, 2] with k = 2 at temperature 0.4 give [1.05, 0.95], and k = n
         does not give ones; `capped_simplex` is the bounded relaxation.
-        A row with fewer than k present items is exactly 1 on each of them, with zero gradient.
+        A row with fewer than k present items is exactly 1 at each of them, with zero gradient.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
         For NaN or +inf keys, a bad k, a temperature that is not positive and finite, wrong shapes.
     NotAvailableError
-        When it is differentiated twice.
+        If it is differentiated twice.
 
     Examples
     --------
@@ -88,29 +88,29 @@ def successive_softmax(
 def successive_softmax_at(
     keys: Tensor, k: int | Tensor, temperature: float | Tensor, index: Tensor, *, k_max: int | None = None
 ) -> Tensor:
-    """Single entries of the k relaxed one-hot vectors, without the vectors.
+    """Single entries of the k relaxed one-hot vectors, without computing the vectors.
 
-    The j-th entry is that of the j-th vector p of ``successive_softmax(keys, k, temperature, ordered=True)`` at the
-    item ``index[..., j]``: the relaxed probability that this item is drawn in the j-th place.
+    Entry j of the result is ``successive_softmax(keys, k, temperature, ordered=True)[..., j, index[..., j]]``: the
+    relaxed probability that item ``index[..., j]`` is the j-th one drawn.
 
     Parameters
     ----------
     keys, k, temperature, k_max
         As for `successive_softmax`.
     index : integer Tensor, shape (..., max k)
-        An item for each vector; -1 for none, as `topk_indices` pads.
+        An item for each vector; -1 for none, with which `topk_indices` pads.
 
     Returns
     -------
     Tensor, shape (..., max k)
-        In the dtype of the keys; 0 where the index is -1 and beyond a row's own k.
+        In the dtype of the keys; 0 where the index is -1 and beyond the k of a row.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        As `successive_softmax` does, and for indices out of range.
+        As for `successive_softmax`, and for indices out of range.
     NotAvailableError
-        When it is differentiated twice.
+        If it is differentiated twice.
 
     Examples
     --------

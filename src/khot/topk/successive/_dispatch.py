@@ -24,7 +24,7 @@ def _loops() -> ModuleType:
 def forward(
     keys: Tensor, k: Tensor | int, temperature: Tensor | float, at: Tensor | None, steps: int, mode: int, keep: bool
 ) -> tuple[Tensor, Tensor, bool]:
-    """The result, of `table_shape`, in the dtype of the keys, a state (rows, .) for `backward`, and if keys are bad.
+    """Compute the result, a state (rows, .) for `backward`, and whether any key is bad.
 
     The keys (rows, n) may hold -inf; k is int64, the temperature float64, one for all or (rows,); `at` (rows, steps)
     int64 holds the items of single entries. Rows with NaN or +inf, which are bad, become NaN; on a device other than
@@ -56,7 +56,7 @@ def backward(
     mode: int,
     in_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients in the keys, saturated at the largest number of their dtype, and, if asked for, in the temperature."""
+    """Gradients in the keys, clamped to the largest number of their dtype, and in the temperature if asked for."""
     if not compiled(keys):
         return _plain_backward(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
     array = as_array(keys)
@@ -68,7 +68,7 @@ def backward(
 
 
 def empty_state(keys: Tensor, steps: int) -> Tensor:
-    """What `forward` leaves for `backward` if k and temperature are tensors, without values."""
+    """An uninitialised state of the size that `forward` returns if k and temperature are tensors."""
     count, n = keys.shape
     if compiled(keys):
         return keys.new_empty(count, _loops().state_size(n, steps, max(keys.dtype.itemsize, 4)), dtype=torch.float64)
@@ -77,7 +77,7 @@ def empty_state(keys: Tensor, steps: int) -> Tensor:
 
 
 def tensors(k: Any, at: Tensor | None, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """k and items with one entry a row."""
+    """Convert k and items to one entry for each batch row."""
     k = k if isinstance(k, Tensor) else torch.full((len(keys),), k, device=keys.device)
     return k, k.new_empty(len(keys), 0) if at is None else at
 
@@ -141,7 +141,7 @@ def _table(array: np.ndarray, k: Any, temperature: Any, at: Tensor | None, steps
 
 
 def _as_tables(x: np.ndarray) -> np.ndarray:
-    """With one row where there is one vector."""
+    """View vectors (rows, n) as tables (rows, 1, n)."""
     return x if x.ndim == 3 else x[:, None]
 
 

@@ -1,4 +1,4 @@
-"""What can be asked of the successive softmax of a table of rows, and what is the same for every way to compute it."""
+"""The three results of the successive softmax (k-hot vectors, ordered vectors, single entries) and their shapes."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from khot.topk.successive._compiled.constants import SUM, VECTORS
 
 
 def table_shape(shape: Sequence[int], steps: int, mode: int) -> tuple[int, ...]:
-    """Shape of the result for keys of `shape` (rows, n): the k-hot vectors, the k vectors apart, or their entries."""
+    """Shape of the result for keys of `shape` (rows, n): k-hot vectors, ordered vectors, or single entries."""
     rows, n = shape
     if mode == SUM:
         return rows, n
@@ -17,7 +17,7 @@ def table_shape(shape: Sequence[int], steps: int, mode: int) -> tuple[int, ...]:
 
 
 def exact_table(keys: Tensor, k: Tensor, at: Tensor, steps: int, mode: int) -> Tensor:
-    """The result for rows with fewer than k present items: they are taken one by one, the largest first."""
+    """The result for rows with fewer than k present items, which are taken one by one, the largest key first."""
     vectors = one_hots(keys, k, steps)
     if mode == SUM:
         return vectors.sum(1)

@@ -1,8 +1,8 @@
-"""The successive softmax as an operator that autograd, `torch.func` and `torch.compile` understand.
+"""The successive softmax as an operator for autograd, `torch.func` and `torch.compile`.
 
-Forward and backward are `torch.library` operators, opaque to tracing; two `autograd.Function`s with their own vmap rule
-stand around them. The backward is a Function of its own, whose backward raises: marking it once-differentiable would
-yield silent zeros when the cotangent carries no gradient.
+Forward and backward are `torch.library` operators, which are opaque to tracing, inside two `autograd.Function`s with
+their own vmap rule. The backward is a Function of its own whose backward raises an error; marking it as
+once-differentiable would give silent zeros when the cotangent has no gradient.
 """
 
 import math
@@ -27,7 +27,7 @@ def successive(
     index: Tensor | None = None,
     k_max: int | None = None,
 ) -> Tensor:
-    """What `mode` asks for, of keys (..., n) and of items `index` (..., max k), all of them checked here."""
+    """Check the arguments and compute the result of a `mode`, for keys (..., n) and perhaps items (..., max k)."""
     keys = _checks.float_tensor("keys", keys)
     *batch, n = keys.shape
     k, temperature = _checks.count(k, n, batch), _checks.temperature(temperature, batch)
@@ -42,7 +42,7 @@ def successive(
 
 
 def _eager(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Tensor:
-    """Where nobody looks on, without the way through torch's dispatcher. Bad keys are found on the way."""
+    """Compute directly, without torch's dispatcher, for calls that torch does not observe; bad keys are found here."""
     moving = isinstance(temperature, Tensor)
     temperature = widen(temperature.to(keys.device)) if moving else temperature
     if torch.is_grad_enabled() and (keys.requires_grad or (moving and temperature.requires_grad)):
@@ -52,7 +52,7 @@ def _eager(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int
 
 
 def _traced(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Tensor:
-    """As operators that torch can see through."""
+    """Compute by registered operators, for tracing, transforms and dispatch modes."""
     count = keys.shape[0]
     keys, k, temperature, steps = check(keys, k, temperature)
     items = k.new_empty(count, 0) if at is None else at
@@ -127,7 +127,7 @@ class _Forward(torch.autograd.Function):
 
 
 class _EagerForward(torch.autograd.Function):
-    """`_Forward` where no transform is at work: torch spends a tenth of a millisecond on `setup_context`."""
+    """`_Forward` without transforms: `setup_context` would cost a tenth of a millisecond."""
 
     @staticmethod
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -146,7 +146,7 @@ class _EagerForward(torch.autograd.Function):
         same_k, same_temperature, steps, mode = ctx.numbers
         k, temperature = same_k if k is None else k, same_temperature if temperature is None else temperature
         function: Any = _dispatch.backward
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again: that must be refused
+        if torch.is_grad_enabled():  # for second derivatives, which must raise an error
             function = _Backward.apply
             k, at = _dispatch.tensors(k, at, keys)
             temperature = torch.as_tensor(temperature, dtype=torch.float64).expand(len(keys))
@@ -156,7 +156,7 @@ class _EagerForward(torch.autograd.Function):
 
 
 _without_transforms: Any = super(torch.autograd.Function, _EagerForward)
-_apply = _without_transforms.apply  # torch spends as much again on the search for them
+_apply = _without_transforms.apply  # the search for transforms would cost the same again
 
 
 def _number(x: Any) -> Any:
@@ -195,7 +195,7 @@ class _Backward(torch.autograd.Function):
 
 
 def _with_mapped_rows(function: Any, size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> Any:
-    """Apply a Function of rows to rows with one more axis, of length `size`, which comes first in the results."""
+    """Apply a Function of rows to rows with one more axis of length `size`, which is the first of the results."""
     lifted = [_lift(arg, dim, size) if isinstance(arg, Tensor) else arg for arg, dim in zip(args, in_dims, strict=True)]
     rows = lifted[0].shape[1]
     results = function.apply(

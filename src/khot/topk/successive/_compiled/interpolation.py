@@ -1,4 +1,4 @@
-"""From values at the nodes to a polynomial in u, and the adjoint map (see `nodes`)."""
+"""The map from values at the nodes to a polynomial in u, and its adjoint (see `nodes`)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Which items of a row are near, and what the recursion has to know of the far ones."""
+"""The choice of the near items of a row, and the sums over the far items for the recursion."""
 
 import math
 
@@ -21,13 +21,13 @@ _HALVINGS = 16  # tries to find a threshold by halving, before the maxima are so
 
 @fma
 def dense(n, k):
-    """Whether all items are near from the start."""
+    """Whether all items of a row are near because the row is short or k is large."""
     return n < DENSE * k or n * (k + 1) < SMALL
 
 
 @fma
 def most_near(n, k):
-    """How many items can be near, for the state of the row to be kept."""
+    """Maximum number of near items, for the size of the state."""
     return n if dense(n, k) else NEAR_PER_STEP * k + k
 
 
@@ -39,7 +39,7 @@ def careful(itemsize, t):
 
 @fma
 def tolerance(itemsize, t, length):
-    """Up to which entry at a node, over t, the nodes stand for the far items to 1e-7 or 1e-15."""
+    """Largest entry at a node, over t, for which nodes represent the far items to 1e-7 or 1e-15."""
     if length == 0:
         return math.inf
     return 0.7 if length == 8 and not careful(itemsize, t) else 0.15
@@ -47,7 +47,7 @@ def tolerance(itemsize, t, length):
 
 @fma
 def promise(itemsize, t, spread):
-    """Error up to which a result and its gradient can be trusted, or 0 where it need not be watched."""
+    """Error up to which a result and its gradient are accepted; 0 if errors cannot grow."""
     if t < COLDEST:
         return 0.0
     doubtful = spread <= WIDEST if t < COLD else 1e3 * t < spread < 1e12

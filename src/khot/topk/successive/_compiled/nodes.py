@@ -1,9 +1,9 @@
-"""A few nodes that stand for all passive items of a row.
+"""Nodes that represent all far items of a row.
 
-A passive item with u = exp((key - threshold) / t), 0 < u <= 1, has the weight u phi(u) before every step, with a
-function phi that is the same for all of them and very smooth. So it is followed at D Chebyshev nodes of [0, 1] only,
-as if there were an item at each node, and interpolated. Values at the nodes become coefficients of a polynomial in u by
-`coefficients`; sums of u, u^2, ... over the passive items (moments) become the number of items that each node stands
+A far item with u = exp((key - threshold) / t), 0 < u <= 1, has the weight u phi(u) before each step, where phi is the
+same very smooth function for all far items. So phi is computed only at D Chebyshev nodes of [0, 1], as if there were
+an item at each node, and interpolated. Values at the nodes become coefficients of a polynomial in u by
+`coefficients`; sums of u, u^2, ... over the far items (moments) become the number of items that each node stands
 for by the adjoint map. Both go over Chebyshev coefficients, which keeps all digits.
 """
 
@@ -18,7 +18,7 @@ def nodes(length: int) -> np.ndarray:
 
 
 def to_chebyshev(length: int) -> np.ndarray:
-    """From values at the nodes to coefficients of the Chebyshev polynomials T_m(2u - 1), as a matrix."""
+    """Matrix from values at the nodes to coefficients of the Chebyshev polynomials T_m(2u - 1)."""
     degrees = np.arange(length)[:, None]
     scale = np.where(degrees == 0, 1, 2) / length
     return scale * np.cos(degrees * np.pi * (np.arange(length) + 0.5) / length)

@@ -57,7 +57,7 @@ def forward(keys, start, near, many, k, t, weights, record, gaps, result):
 
 @ieee
 def _many(near, many, i):
-    """How many items the item i of the recursion stands for."""
+    """Number of items that item i of the recursion represents."""
     return 1.0 if i < near else many[i - near]
 
 
@@ -82,13 +82,13 @@ def _first(keys, top, taken):
 
 @ieee
 def _exp(x):
-    """e^x; below -80, where a weight is lost in a sum of 32 digits, only 16 of its own."""
+    """e^x to 32 digits; to 16 digits below -80, where it is lost in a sum of 32 digits."""
     return dd.exp(x) if x[0] > -80.0 else (math.exp(x[0]), 0.0)
 
 
 @ieee
 def _log_of_rest(p):
-    """log(1 - p), for a small p by its series."""
+    """log(1 - p), by its series for small p."""
     if p[0] > 1e-6:
         return dd.log(dd.add((1.0, 0.0), dd.negate(p)))
     series = (0.2 * p[0], 0.0)
@@ -100,7 +100,7 @@ def _log_of_rest(p):
 
 @ieee
 def _log_of_others(below, near, many, m, second):
-    """Log of the total weight of all but the item m, in pairs; `second` is about the largest of them."""
+    """Logarithm, in pairs, of the total weight of all items but m; `second` is about the largest of them."""
     total = (0.0, 0.0)
     for i in range(below.shape[0]):
         if i != m:

@@ -31,7 +31,7 @@ DOMINANT, TO_P, TO_SHARE, P_DOMINANT, LEFT_DOMINANT = range(5)
 
 @fma
 def gap(key, taken, key_m, taken_m):
-    """How far an item lies below the first, in units of the keys; the order of the sums keeps the digits."""
+    """Distance of an item from the first, in units of the keys; the order of the sums keeps the digits."""
     return (key - key_m) + (taken - taken_m)
 
 
@@ -69,7 +69,7 @@ def multiply(weights, record, many, near, k, s, tolerance, result):
             return INEXACT
         to_p = 1.0 / total
         p_dominant, left = first * to_p, others * to_p
-        # of the last step nobody needs the share
+        # the share of the last step is not needed
         record[j, DOMINANT], record[j, TO_P], record[j, TO_SHARE] = m, to_p, 1.0 / others if others > FAINT else 0.0
         record[j, P_DOMINANT], record[j, LEFT_DOMINANT] = p_dominant, left
         if m >= 0:
@@ -153,7 +153,7 @@ def _first(keys, top, taken, alpha):
 
 @fma
 def _second(keys, taken, m):
-    """How far the largest of all but the item m lies below it."""
+    """Distance of the largest of all other items from item m."""
     result = -math.inf
     for i in range(keys.shape[0]):
         if i != m:
@@ -189,9 +189,9 @@ def _take(weights, to_p, taken, result):
 def forward(keys, start, near, many, k, t, unit, rough, tolerance, promise, weights, record, gaps, result, spare):
     """Run k steps on the keys (M,), those of the `near` items, then those of nodes, with `start` added to them.
 
-    It is the slow way, for every temperature. Fills the steps and adds all p to result (M,). Returns TRUNCATED as soon
-    as an entry at a node over t is above the `tolerance`; INEXACT if rounding errors, in multiples of `unit`, and the
-    relative error `rough` of how many items a node stands for may have grown beyond `promise` (0: they cannot); or
+    This is the slow path, for every temperature. Fills the steps and adds all p to result (M,). Returns TRUNCATED as
+    soon as an entry at a node over t is above the `tolerance`; INEXACT if rounding errors, in multiples of `unit`, and
+    the relative error `rough` of how many items a node stands for may have grown beyond `promise` (0: they cannot); or
     FINE. `spare` (3, M) is for use on the way.
     """
     size, top_key = keys.shape[0], largest(keys)
@@ -270,7 +270,7 @@ def _grow(keys, taken, weights, record, m, near, s, log_left, unit, rough, error
 
 @reorder
 def _flow(weights, j, to_p, size, grad_p, r, grad, flow):
-    """Cotangent of p through both its uses, times p, and the sum of that."""
+    """Cotangent of p through both of its uses, times p, and its sum."""
     total = 0.0
     for i in range(size):
         p = weights[j, i] * to_p
@@ -281,7 +281,7 @@ def _flow(weights, j, to_p, size, grad_p, r, grad, flow):
 
 @fma
 def _pull_back(weights, j, near, many, flow, through, s, grad, grad_many):
-    """Add to the cotangents what a step brings."""
+    """Add the contribution of a step to the cotangents."""
     for i in range(near):
         grad[i] = saturate(grad[i] + s * (flow[i] + weights[j, i] * through))
     for q in range(many.shape[0]):
@@ -345,7 +345,7 @@ def backward_with_t(k, s, near, many, weights, record, gaps, grad_p, flow, befor
 
 @reorder
 def _along(before, after, gaps, size, s):
-    """How the change of the cotangents of alpha lies along alpha / t."""
+    """Inner product of the change of the cotangents of alpha with alpha / t."""
     total = 0.0
     for i in range(size):
         x = gaps[i] * s

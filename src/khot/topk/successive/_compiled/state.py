@@ -1,10 +1,11 @@
-"""What the forward pass leaves of a row, for its results and for the backward pass: a flat array of float64.
+"""The state of a row for its results and for the backward pass: a flat array of float64.
 
     header, index (room), keys (room), many (MOST_NODES), weights (rows, room), record (steps, COLUMNS),
     gaps (gap_rows, room), u (n)
 
-`room` is the number of items of the recursion at most: near items first, then nodes. The layout is known here only; all
-else asks for views. The same row of a table serves as memory of its forward pass and as state of its backward pass.
+`room` is the number of items of the recursion at most: near items first, then nodes. Only this file knows the layout;
+other code asks for views. The same row of a table serves as memory of its forward pass and as state of its backward
+pass.
 """
 
 from typing import NamedTuple
@@ -20,7 +21,7 @@ COLUMNS = 5  # of the record of a step, see `recursion`
 
 
 class Layout(NamedTuple):
-    """Sizes that the rows of a table have in common."""
+    """Sizes that all rows of a table share."""
 
     room: int
     rows: int  # weights of all steps are kept, or those of two
@@ -29,7 +30,7 @@ class Layout(NamedTuple):
 
 
 def size(layout: Layout, n: int, itemsize: int) -> int:
-    """Numbers that a row takes."""
+    """Length of the state of a row."""
     parts = (2 + layout.rows + layout.gap_rows) * layout.room + COLUMNS * layout.steps
     return HEADER + MOST_NODES + parts + (n * itemsize + 7) // 8
 
@@ -55,7 +56,7 @@ def keys(state, layout):
 
 @view
 def many(state, layout):
-    """How many items each node stands for, (length,)."""
+    """Number of items that each node represents, (length,)."""
     start = HEADER + 2 * layout.room
     return state[start : start + int(state[LENGTH])]
 
@@ -76,7 +77,7 @@ def record(state, layout):
 
 @view
 def gaps(state, layout):
-    """How far each item lies below the largest, (gap_rows, room), less where it started."""
+    """Distance of each item from the largest, minus its initial value, (gap_rows, room)."""
     start = HEADER + 2 * layout.room + MOST_NODES + layout.rows * layout.room + layout.steps * COLUMNS
     return state[start : start + layout.gap_rows * layout.room].reshape(layout.gap_rows, layout.room)
 

@@ -1,7 +1,7 @@
 """The successive softmax of tables of rows on the CPU, as functions of NumPy arrays, over all cores.
 
-Most rows go the fast path, the rest the full one. The result of a row does not depend on the threads, nor on its
-neighbours.
+Most rows take the fast path, the others the full path. The result of a row does not depend on the number of threads or
+on other rows.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _FAST, _FULL = 1.0, 2.0  # what a state says of the path that filled it
 
 
 class Table(NamedTuple):
-    """Rows, and what is asked of them."""
+    """Rows with their k and temperature, and the requested items."""
 
     keys: np.ndarray  # (rows, n), float32 or float64, contiguous
     k: np.ndarray  # (rows,), int64, at most `steps`
@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """Rows that went through the recursion of the full path, and where."""
+    """Rows whose recursion ran on the full path, and the place of their states."""
 
     rows: np.ndarray  # which of the table
     states: np.ndarray
@@ -52,7 +52,7 @@ class _Solved(NamedTuple):
 
 
 def state_size(n: int, steps: int, itemsize: int) -> int:
-    """Numbers a row that `forward` leaves for `backward`, 0 if they would be many."""
+    """Length of the state of a row for `backward`; 0 if it would be long."""
     layout = _kept_layout(n, steps)
     return 0 if steps * (layout.room - MOST_NODES) > _KEPT * n else state.size(layout, n, itemsize)
 
@@ -159,7 +159,7 @@ def _solve(
 
 
 def _in_parts(table: Table, rows: np.ndarray, length: int, layout: Layout, paths: np.ndarray) -> Iterator[_Solved]:
-    """A rung with memory of its own, for some rows at a time."""
+    """Run a rung with its own memory, for some rows at a time."""
     size = state.size(layout, table.keys.shape[1] if length > 0 else 0, table.keys.itemsize)
     step = max(1, _AT_ONCE // (size + layout.room))
     for start in range(0, len(rows), step):

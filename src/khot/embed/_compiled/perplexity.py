@@ -11,7 +11,7 @@ import numpy as np
 from khot._jit.compiler import allocates, kernel, reorder
 from khot._jit.threads import in_blocks
 from khot._jit.vector_math import decay32
-from khot.embed._perplexity import (
+from khot.embed._compiled.constants import (
     ENTROPY_FLAT,
     ENTROPY_TOLERANCE,
     LARGEST_PRECISION,

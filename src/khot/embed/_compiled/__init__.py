@@ -1,0 +1,1 @@
+"""The search for precisions by perplexity in compiled CPU loops (Numba)."""
