@@ -4,12 +4,12 @@ import argparse
 from collections import Counter
 
 import numpy as np
-from tests import oracles
-from tests.problems import Problem, problems
 
 from benchmarks.common import write
-from khot.topk.successive._compiled import tables as successive
+from khot.topk.successive._compiled import tables
 from khot.topk.successive._compiled.constants import SUM
+from tests import oracles
+from tests.problems import Problem, problems
 
 PATHS = ["bad", "empty", "short", "nodes", "all items", "32 digits"]
 
@@ -17,8 +17,10 @@ PATHS = ["bad", "empty", "short", "nodes", "all items", "32 digits"]
 def solve(problem: Problem) -> tuple[np.ndarray, str]:
     out = np.empty((1, 1, len(problem.keys)), problem.keys.dtype)
     paths, items = np.empty(1, np.int64), np.empty((1, 0), np.int64)
-    arguments = np.array([problem.k]), np.array([problem.temperature]), items, problem.k, SUM
-    successive.forward(problem.keys[None], *arguments, out, np.empty((1, 0)), paths)
+    table = tables.Table(
+        problem.keys[None], np.array([problem.k]), np.array([problem.temperature]), items, problem.k, SUM
+    )
+    tables.forward(table, out, np.empty((1, 0)), paths)
     return out[0, 0], PATHS[paths[0]]
 
 
@@ -30,7 +32,7 @@ def error(problem: Problem, got: np.ndarray) -> float:
     exact = oracles.successive_extended(problem.keys[present].astype(float), problem.k, problem.temperature)
     result = np.abs(got[present] - exact).max()
     if result > problem.promised():
-        exact = oracles.relaxed(oracles.successive, problem.keys, problem.k, problem.temperature)
+        exact = oracles.relaxed(oracles.successive_softmax, problem.keys, problem.k, problem.temperature)
         result = np.abs(got - exact).max()
     return float(result)
 

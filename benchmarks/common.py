@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from khot._files import readable_json
 from khot.experiments.machine import machine
+from khot.experiments.runs import write_result
 
 _TURNS = 20  # of each function
 _ROUNDS = 5
@@ -85,9 +85,7 @@ def write(name: str, claims: list[dict[str, Any]]) -> None:
     """Print the claims and keep them in results/<name>.json. A claim has `what`, `measured`, and maybe bounds."""
     for claim in claims:
         print(line(claim))
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    path.write_text(readable_json({"machine": machine(), "claims": claims}))
+    write_result(RESULTS / f"{name}.json", {"machine": machine(), "claims": claims})
 
 
 def line(claim: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Seconds an epoch of the paper's neighbour embedding of MNIST, beside the same step as it is usually written.
+"""Seconds of an epoch of the paper's neighbour embedding of MNIST, compared with the step as it is usually written.
 
 60,000 rows of 784 numbers in batches of 1,000 through the paper's network. The rows are random: no step takes longer or
 less for it. Both do the same encoder and optimizer steps, which are also timed alone.

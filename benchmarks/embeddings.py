@@ -1,4 +1,4 @@
-"""What a user would pick instead of SubsetSNE: umap-learn and openTSNE in two dimensions, same rows and measures.
+"""Alternatives to SubsetSNE: umap-learn and openTSNE in two dimensions, with the same rows and measures.
 
 `khot reproduce embed --profile full` has khot's own rows.
 """

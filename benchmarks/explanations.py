@@ -1,11 +1,11 @@
-"""Explanations of film reviews by 10 words, beside those of LIME, SHAP and integrated gradients: how good, how quick?
+"""Explanations of film reviews by 10 words, compared with LIME, SHAP and integrated gradients: fidelity and speed.
 
 The black box and khot's explainers are trained first if the user's cache does not hold them yet, which takes two hours
-of a core; the reviews come from khot.datasets. The peers choose the ten words with the largest weights for the class
-that the model names, at their default effort. All explain a review at a time, and are charged for what they ask of
-the model; khot also tells what the model says of the review and of the ten words. khot is timed with all reviews in
-one call as well. Its times are medians of passes over the reviews before and after each peer's, as the machine may
-be quicker at one hour than at another.
+of a core; the reviews come from khot.datasets. The other methods choose the ten words with the largest weights for the
+class that the model predicts, with their default settings. All explain one review at a time, and their time includes
+the calls of the model; khot's also includes the model's output for the review and for the ten words. khot is timed with
+all reviews in one call as well. Its times are medians of passes before and after each other method, since the speed
+of a machine may drift.
 """
 
 import statistics
@@ -127,7 +127,7 @@ PEERS = {
 
 
 def timed(name: str, tokens: np.ndarray, choose: Choose) -> tuple[np.ndarray, float]:
-    """What is chosen of each review (n, items), and the mean of the seconds a review, after one to warm up."""
+    """Chosen items of each review (n, items), and the mean seconds for a review, after one to warm up."""
     choose(tokens[:1])
     began = time.perf_counter()
     chosen = np.concatenate([choose(row[None]) for row in tqdm(tokens, desc=name, disable=None)])
@@ -148,7 +148,7 @@ def by_weights(given: explain.Problem, scores: Scores) -> Choose:
 
 
 class Passes:
-    """The seconds a review that khot's explainers take, one at a time and all in one call, in all passes."""
+    """Seconds for a review that khot's explainers take, one at a time and all in one call, in each pass."""
 
     def __init__(self, explainers: dict[str, SubsetExplainer], tokens: np.ndarray) -> None:
         self.choices = {name: by_khot(explainer) for name, explainer in explainers.items()}
@@ -216,7 +216,7 @@ def main() -> None:
 
 
 def paid(explainer: SubsetExplainer, theirs: float, ours: float) -> float:
-    """After how many reviews the training has paid."""
+    """Number of reviews after which the time of the training has been saved."""
     return explainer.seconds_ / (theirs - ours) if theirs > ours else float("inf")
 
 

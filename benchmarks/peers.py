@@ -1,16 +1,13 @@
-"""Time of forward and backward against n and k, beside what a user would pick instead, as a table and a plot."""
+"""Time of forward and backward against n and k, compared with what a user would pick instead, as a table and a plot."""
 
 import importlib
 import time
 from collections.abc import Callable
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import torch
 
 import khot
+from benchmarks import pictures
 from benchmarks.common import RESULTS, best, forward_backward, gumbel, textbook, write
 
 SIZES, COUNTS, BATCH, TEMPERATURE = (128, 1_024, 8_192, 65_536), (4, 64), 16, 1.0
@@ -80,25 +77,7 @@ def main() -> None:
                 {"what": f"{name}, n = {n}, k = {k}: ms", "measured": seconds * 1e3, "over_khot": seconds / ours[n]}
             )
     write("peers", claims)
-    draw(table)
-
-
-def draw(table: dict[tuple[str, int], dict[int, float]]) -> None:
-    figure, axes = plt.subplots(1, len(COUNTS), figsize=(11, 4.6), sharey=True, layout="constrained")
-    names = list(dict.fromkeys(name for (name, _), row in table.items() if row))
-    for axis, k in zip(axes, COUNTS, strict=True):
-        for i, name in enumerate(names):
-            row = table.get((name, k), {})
-            bold = name == "khot.successive_softmax"
-            style = {"linewidth": 2.8 if bold else 1.4, "marker": "o" if bold else ".", "zorder": 3 if bold else 2}
-            axis.loglog(list(row), [1e3 * s for s in row.values()], color=f"C{i}", label=name, **style)
-        axis.set(title=f"k = {k}", xlabel="items n", xticks=SIZES)
-        axis.set_xticks(SIZES, [f"{n:,}" for n in SIZES])
-        axis.minorticks_off()
-        axis.grid(True, alpha=0.3)
-    axes[0].set_ylabel(f"forward and backward, ms (batch {BATCH})")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(RESULTS / "peers.png", dpi=130)
+    pictures.peers().savefig(RESULTS / "peers.png", dpi=150)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Bad input gets an error that names the argument, what it got and what to do; nothing returns NaN silently."""
+"""Bad input gets an error that names the argument, what it got and what to do; nothing returns NaN silently.
+
+Each test of a bad input also passes the nearest good one, which must be accepted.
+"""
 
 from collections.abc import Callable
 
@@ -56,42 +59,47 @@ def test_nan_and_positive_infinity(function: Callable, bad: float, dtype: torch.
     keys[1, 2] = bad
     with pytest.raises(InvalidValueError, match=rf"(keys|logits) must be finite.*{bad} at index \(1, 2\)"):
         function(keys)
+    for good in (-INF, torch.finfo(dtype).max):
+        keys[1, 2] = good
+        function(keys)
 
 
 @each(WITH_LOGITS | ROWS)
 @pytest.mark.parametrize(
-    ("bad", "error", "message"),
+    ("bad", "good", "error", "message"),
     [
-        (torch.zeros(2, 0), InvalidValueError, r"at least one item.*shape \(2, 0\)"),
-        (torch.tensor(1.0), InvalidValueError, r"at least one item.*shape \(\)"),
-        (torch.zeros(4, dtype=torch.int64), InvalidTypeError, "floating-point.*int64"),
-        (torch.zeros(4, dtype=torch.bool), InvalidTypeError, "floating-point.*bool"),
-        ([0.0, 1.0], InvalidTypeError, "must be a torch.Tensor.*list"),
-        (np.zeros(4), InvalidTypeError, "must be a torch.Tensor.*ndarray"),
-        (None, InvalidTypeError, "must be a torch.Tensor.*NoneType"),
+        (torch.zeros(2, 0), torch.zeros(2, 1), InvalidValueError, r"at least one item.*shape \(2, 0\)"),
+        (torch.tensor(1.0), torch.tensor([1.0]), InvalidValueError, r"at least one item.*shape \(\)"),
+        (torch.zeros(4, dtype=torch.int64), torch.zeros(4), InvalidTypeError, "floating-point.*int64"),
+        (torch.zeros(4, dtype=torch.bool), torch.zeros(4).half(), InvalidTypeError, "floating-point.*bool"),
+        ([0.0, 1.0], torch.tensor([0.0, 1.0]), InvalidTypeError, "must be a torch.Tensor.*list"),
+        (np.zeros(4), torch.from_numpy(np.zeros(4)), InvalidTypeError, "must be a torch.Tensor.*ndarray"),
+        (None, torch.zeros(0, 4), InvalidTypeError, "must be a torch.Tensor.*NoneType"),
     ],
 )
-def test_not_a_row_of_items(function: Callable, bad: object, error: type, message: str):
+def test_not_a_row_of_items(function: Callable, bad: object, good: torch.Tensor, error: type, message: str):
     with pytest.raises(error, match=message) as caught:
         function(bad)
     assert isinstance(caught.value, KhotError)
+    function(good)
 
 
 @each(WITH_K)
 @pytest.mark.parametrize(
-    ("bad", "error", "message"),
+    ("bad", "good", "error", "message"),
     [
-        (5, InvalidValueError, "k must lie between 0 and the number of items, 4, but got 5"),
-        (-1, InvalidValueError, "k must .*but got -1"),
-        (2.0, InvalidTypeError, "k must be an int.*2.0.*float"),
-        (True, InvalidTypeError, "k must be an int.*True.*bool"),
-        (None, InvalidTypeError, "k must be an int.*None"),
-        ("2", InvalidTypeError, "k must be an int.*'2'"),
+        (5, 4, InvalidValueError, "k must lie between 0 and the number of items, 4, but got 5"),
+        (-1, 0, InvalidValueError, "k must .*but got -1"),
+        (2.0, 2, InvalidTypeError, "k must be an int.*2.0.*float"),
+        (True, 1, InvalidTypeError, "k must be an int.*True.*bool"),
+        (None, np.int8(3), InvalidTypeError, "k must be an int.*None"),
+        ("2", np.uint64(2), InvalidTypeError, "k must be an int.*'2'"),
     ],
 )
-def test_bad_k(function: Callable, bad: object, error: type, message: str):
+def test_bad_k(function: Callable, bad: object, good: int, error: type, message: str):
     with pytest.raises(error, match=message):
         function(GOOD, bad)
+    function(GOOD, good)
 
 
 OPERATORS = {
@@ -101,88 +109,108 @@ OPERATORS = {
 
 @each(OPERATORS)
 @pytest.mark.parametrize(
-    ("bad", "error", "message"),
+    ("bad", "good", "error", "message"),
     [
-        (torch.tensor([1, 5]), InvalidValueError, r"k must lie between 0 and .* 4, but got 5 at index \(1,\)"),
-        (torch.tensor([-1, 1]), InvalidValueError, "but got -1"),
-        (torch.tensor([1.0, 2.0]), InvalidTypeError, "integer tensor.*float32"),
-        (torch.tensor([True, False]), InvalidTypeError, "integer tensor.*bool"),
-        (torch.tensor([1, 2, 3]), InvalidValueError, r"k must .* shape \(2,\), but got shape \(3,\)"),
-        (torch.tensor([[1], [2]]), InvalidValueError, r"k must .* shape \(2,\), but got shape \(2, 1\)"),
+        ([1, 5], [1, 4], InvalidValueError, r"k must lie between 0 and .* 4, but got 5 at index \(1,\)"),
+        ([-1, 1], [0, 1], InvalidValueError, "but got -1"),
+        ([1.0, 2.0], [1, 2], InvalidTypeError, "integer tensor.*float32"),
+        ([True, False], [1, 0], InvalidTypeError, "integer tensor.*bool"),
+        ([1, 2, 3], [1, 2], InvalidValueError, r"k must .* shape \(2,\), but got shape \(3,\)"),
+        ([[1], [2]], 2, InvalidValueError, r"k must .* shape \(2,\), but got shape \(2, 1\)"),
     ],
 )
-def test_bad_k_of_each_row(function: Callable, bad: torch.Tensor, error: type, message: str):
+def test_bad_k_of_each_row(function: Callable, bad: list, good: object, error: type, message: str):
     with pytest.raises(error, match=message):
-        function(GOOD, bad)
+        function(GOOD, torch.tensor(bad))
+    function(GOOD, torch.tensor(good))
 
 
 def test_distributions_want_one_k():
     for law in (khot.Subset, khot.OrderedSubset):
         with pytest.raises(InvalidTypeError, match="k must be an int in a distribution"):
             law(GOOD, torch.tensor([1, 2]))
+        assert law(GOOD, 2).batch_shape == (2,)
 
 
 @each(WITH_TEMPERATURE)
 @pytest.mark.parametrize(
-    ("bad", "error", "message"),
+    ("bad", "good", "error", "message"),
     [
-        (0, InvalidValueError, "temperature must be positive.*got 0"),
-        (-1.0, InvalidValueError, "temperature must be positive.*got -1"),
-        (NAN, InvalidValueError, "temperature must be positive.*got nan"),
-        (INF, InvalidValueError, "temperature must be positive.*got inf"),
-        (None, InvalidTypeError, "temperature must be a number.*None"),
-        ("1", InvalidTypeError, "temperature must be a number.*'1'"),
-        (True, InvalidTypeError, "temperature must be a number.*True"),
+        (0, 1e-3, InvalidValueError, "temperature must be positive.*got 0"),
+        (-1.0, 1, InvalidValueError, "temperature must be positive.*got -1"),
+        (NAN, np.float32(0.5), InvalidValueError, "temperature must be positive.*got nan"),
+        (INF, 1e6, InvalidValueError, "temperature must be positive.*got inf"),
+        (None, 1.0, InvalidTypeError, "temperature must be a number.*None"),
+        ("1", 1, InvalidTypeError, "temperature must be a number.*'1'"),
+        (True, 1.0, InvalidTypeError, "temperature must be a number.*True"),
     ],
 )
-def test_bad_temperature(function: Callable, bad: object, error: type, message: str):
+def test_bad_temperature(function: Callable, bad: object, good: float, error: type, message: str):
     with pytest.raises(error, match=message):
         function(GOOD, 2, bad)
+    function(GOOD, 2, good)
 
 
 @pytest.mark.parametrize(
-    ("bad", "error", "message"),
+    ("bad", "good", "error", "message"),
     [
-        (torch.tensor([1.0, 0.0]), InvalidValueError, r"temperature must be positive.*0.0 at index \(1,\)"),
-        (torch.tensor(NAN), InvalidValueError, "temperature must be positive.*nan"),
-        (torch.tensor([1, 2]), InvalidTypeError, "floating-point tensor.*int64"),
-        (torch.ones(3), InvalidValueError, r"temperature must .* shape \(2,\), but got shape \(3,\)"),
+        ([1.0, 0.0], [1.0, 0.1], InvalidValueError, r"temperature must be positive.*0.0 at index \(1,\)"),
+        (NAN, 1.0, InvalidValueError, "temperature must be positive.*nan"),
+        ([1, 2], [1.0, 2.0], InvalidTypeError, "floating-point tensor.*int64"),
+        ([1.0] * 3, [1.0] * 2, InvalidValueError, r"temperature must .* shape \(2,\), but got shape \(3,\)"),
     ],
 )
-def test_bad_temperature_of_each_row(bad: torch.Tensor, error: type, message: str):
+def test_bad_temperature_of_each_row(bad: object, good: object, error: type, message: str):
     for name in ("successive_softmax", "neuralsort", "softsort", "capped_simplex", "sample_subset", "RelaxedSubset"):
         with pytest.raises(error, match=message):
-            WITH_TEMPERATURE[name](GOOD, 2, bad)
+            WITH_TEMPERATURE[name](GOOD, 2, torch.tensor(bad))
+        WITH_TEMPERATURE[name](GOOD, 2, torch.tensor(good))
 
 
-@pytest.mark.parametrize("bad", [-1.0, NAN, INF, -INF])
-def test_bad_weights(bad: float):
+@pytest.mark.parametrize(("bad", "good"), [(-1.0, 0.0), (NAN, 1.0), (INF, 3e38), (-INF, 1e-38)])
+def test_bad_weights(bad: float, good: float):
     with pytest.raises(InvalidValueError, match="weights must be finite and >= 0, but got"):
         khot.reservoir_keys(torch.tensor([1.0, bad]))
+    assert not khot.reservoir_keys(torch.tensor([1.0, good])).isnan().any()
 
 
-@pytest.mark.parametrize("bad", [(-1,), (2.5,), ("a",), 2.5, None, -3])
-def test_bad_sample_shape(bad: tuple):
+@pytest.mark.parametrize(("bad", "good"), [((-1,), (0,)), ((2.5,), (2,)), (("a",), [3]), (2.5, 2), (None, ()), (-3, 3)])
+def test_bad_sample_shape(bad: object, good: object):
     for draw in (
-        lambda: khot.sample_subset(GOOD, 1, 1.0, sample_shape=bad),
-        lambda: khot.Subset(GOOD, 1).sample(bad),
-        lambda: khot.RelaxedSubset(GOOD, 1, 1.0).rsample(bad),
+        lambda shape: khot.sample_subset(GOOD, 1, 1.0, sample_shape=shape),
+        lambda shape: khot.Subset(GOOD, 1).sample(shape),
+        lambda shape: khot.RelaxedSubset(GOOD, 1, 1.0).rsample(shape),
     ):
         with pytest.raises(InvalidValueError, match="sample_shape must hold non-negative ints"):
-            draw()
+            draw(bad)
+        assert draw(good).shape == (*np.atleast_1d(np.array(good, int)), *GOOD.shape)
 
 
-def test_bad_relaxation_and_generator():
+def test_bad_relaxation():
     for make in (
-        lambda: khot.sample_subset(GOOD, 1, 1.0, relaxation="softsort"),
-        lambda: khot.nn.SubsetSampler(1, 1.0, "softsort"),
-        lambda: khot.RelaxedSubset(GOOD, 1, 1.0, None),
+        lambda relaxation: khot.sample_subset(GOOD, 1, 1.0, relaxation=relaxation),
+        lambda relaxation: khot.nn.SubsetSampler(1, 1.0, relaxation),
+        lambda relaxation: khot.RelaxedSubset(GOOD, 1, 1.0, relaxation),
     ):
-        with pytest.raises(InvalidTypeError, match="relaxation must be a function"):
-            make()
-    for draw in (lambda: khot.gumbel_keys(GOOD, 0), lambda: khot.Subset(GOOD, 1).sample(generator="seed")):
-        with pytest.raises(InvalidTypeError, match="generator must be"):
-            draw()
+        for bad in ("softsort", None):
+            with pytest.raises(InvalidTypeError, match="relaxation must be a function"):
+                make(bad)
+        make(khot.softsort)
+
+
+def test_bad_generator():
+    for draw in (
+        lambda generator: khot.gumbel_keys(GOOD, generator),
+        lambda generator: khot.Subset(GOOD, 1).sample(generator=generator),
+    ):
+        for bad in (0, "seed"):
+            with pytest.raises(InvalidTypeError, match="generator must be"):
+                draw(bad)
+        draw(torch.Generator().manual_seed(0))
+
+
+def are_logits(row: list[float]) -> bool:
+    return len(row) > 0 and all(x < INF for x in row)
 
 
 HOSTILE = st.one_of(
@@ -192,12 +220,15 @@ HOSTILE = st.one_of(
 
 @each({name: f for name, f in WITH_TEMPERATURE.items() if not name.startswith("Relaxed")})
 @given(row=st.lists(HOSTILE, min_size=0, max_size=6), k=st.integers(-1, 7), temperature=HOSTILE)
-def test_hostile_rows_give_a_valid_vector_or_an_error(function: Callable, row: list[float], k: int, temperature: float):
+def test_valid_rows_give_a_valid_vector_and_others_an_error(
+    function: Callable, row: list[float], k: int, temperature: float
+):
     keys = torch.tensor(row, dtype=torch.float64, requires_grad=True)
-    try:
-        a = function(keys, k, temperature)
-    except KhotError:
+    if not (are_logits(row) and 0 <= k <= len(row) and 0 < temperature < INF):
+        with pytest.raises(KhotError):
+            function(keys, k, temperature)
         return
+    a = function(keys, k, temperature)
     assert a.isfinite().all()
     assert (a >= 0).all()
     assert abs(a.sum().item() - min(k, int((keys > -INF).sum()))) < 1e-6
@@ -207,12 +238,14 @@ def test_hostile_rows_give_a_valid_vector_or_an_error(function: Callable, row: l
 
 @each({name: WITH_K[name] for name in ("Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset")})
 @given(row=st.lists(HOSTILE, min_size=0, max_size=5), k=st.integers(-1, 6))
-def test_hostile_rows_give_a_law_or_an_error(function: Callable, row: list[float], k: int):
+def test_valid_rows_give_a_distribution_and_others_an_error(function: Callable, row: list[float], k: int):
     logits = torch.tensor(row, dtype=torch.float64, requires_grad=True)
-    try:
-        law = function(logits, k)
-    except KhotError:
+    present = sum(x > -INF for x in row)
+    if not (are_logits(row) and 0 <= k <= present):
+        with pytest.raises(KhotError):
+            function(logits, k)
         return
+    law = function(logits, k)
     sample = law.sample(generator=torch.Generator().manual_seed(0))
     assert law.support.check(sample).all()
     if law.has_rsample:
@@ -232,12 +265,13 @@ def test_hostile_rows_give_a_law_or_an_error(function: Callable, row: list[float
 
 @each({"gumbel_keys": khot.gumbel_keys, "reservoir_keys": khot.reservoir_keys})
 @given(row=st.lists(HOSTILE, min_size=0, max_size=5))
-def test_hostile_rows_give_keys_or_an_error(function: Callable, row: list[float]):
-    values = torch.tensor(row, dtype=torch.float64, requires_grad=True)
-    try:
-        keys = function(values, torch.Generator().manual_seed(0))
-    except KhotError:
+def test_valid_rows_give_keys_and_others_an_error(function: Callable, row: list[float]):
+    values, seed = torch.tensor(row, dtype=torch.float64, requires_grad=True), torch.Generator().manual_seed(0)
+    if not (are_logits(row) and (function is khot.gumbel_keys or all(weight >= 0 for weight in row))):
+        with pytest.raises(KhotError):
+            function(values, seed)
         return
+    keys = function(values, seed)
     assert (keys < INF).all()
     absent = values.detach() == (-INF if function is khot.gumbel_keys else 0)
     assert torch.equal(keys == -INF, absent)

@@ -33,7 +33,13 @@ def test_the_median_rank_of_perfect_scores_is_the_optimum():
 
 
 @pytest.mark.parametrize(
-    ("name", "slack"), [("xor", 0.2), ("orange skin", 0.2), ("nonlinear additive", 0.2), ("switch", 0.5)]
+    ("name", "slack"),
+    [
+        ("xor", 0.2),
+        ("orange skin", 0.2),
+        ("nonlinear additive", 0.2),
+        pytest.param("switch", 0.5, marks=pytest.mark.slow),
+    ],
 )
 def test_the_features_that_decide_are_found(name, slack):
     row = known_answers.run(name, "subset", "quick", test_rows=500)

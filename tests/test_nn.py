@@ -39,22 +39,39 @@ def test_temperature_follows_the_schedule():
     assert SubsetSampler(2, lambda step: 1 / (1 + step)).anneal(3) == 0.25
     with pytest.raises(KhotError, match="temperature must be positive"):
         SubsetSampler(2, lambda step: 1.0 - step).anneal(1)
+    assert SubsetSampler(2, lambda step: 1.0 - 0.5 * step).anneal(1) == 0.5
 
 
 def test_schedules():
     assert [schedules.Linear(3.0, 1.0, 4)(s) for s in (-1, 0, 2, 4, 9)] == [3.0, 3.0, 2.0, 1.0, 1.0]
     assert [schedules.Exponential(4.0, 1.0, 2)(s) for s in (0, 1, 2, 5)] == [4.0, 2.0, 1.0, 1.0]
     assert schedules.Constant(0.3)(10**9) == 0.3
-    for bad in (
-        lambda: schedules.Constant(0.0),
-        lambda: schedules.Linear(1.0, -1.0, 5),
-        lambda: schedules.Linear(1, 1, 0),
-    ):
-        with pytest.raises(KhotError, match="must be"):
-            bad()
 
 
-def test_repr_tells_all_and_the_layer_copies_and_pickles():
+@pytest.mark.parametrize("name", ["Linear", "Exponential"])
+@pytest.mark.parametrize(
+    ("bad", "good"),
+    [
+        ((0.0, 1.0, 5), (0.1, 1.0, 5)),
+        ((1.0, -1.0, 5), (1.0, 1e-9, 5)),
+        ((1, 1, 0), (1, 1, 1)),
+        ((1, 1, 2.0), (1, 1, 2)),
+    ],
+)
+def test_bad_schedules(name: str, bad: tuple, good: tuple):
+    schedule = getattr(schedules, name)
+    with pytest.raises(KhotError, match="must be"):
+        schedule(*bad)
+    assert schedule(*good)(10**9) == good[1]
+
+
+def test_bad_constant_schedule():
+    with pytest.raises(KhotError, match="value must be positive"):
+        schedules.Constant(0.0)
+    assert schedules.Constant(1e-9)(0) == 1e-9
+
+
+def test_repr_shows_all_and_the_layer_copies_and_pickles():
     layer = SubsetSampler(4, schedules.Exponential(2.0, 0.1, steps=100), relaxation=khot.softsort, hard=True)
     layer.anneal(100)
     text = repr(layer)

@@ -37,7 +37,7 @@ def _small(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("khot.explain._fitting.TEMPERATURES", (0.5, 5.0))
 
 
-@pytest.mark.parametrize("task", explain.TASKS)
+@pytest.mark.parametrize("task", ["imdb-word", pytest.param("imdb-sent", marks=pytest.mark.slow)])
 def test_a_row_of_the_table_and_the_page(task: str, tmp_path: Path):
     rows = [explain.run(task, method, "full", (0, 1), tmp_path / "runs") for method in ("subset", "l2x")]
     for row in rows:
@@ -99,6 +99,7 @@ def test_gradients_are_those_of_the_words_or_sentences(task: str):
     np.testing.assert_allclose(scores[-1:], once, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_quick_profile_takes_some_reviews_and_has_files_of_its_own(tmp_path: Path):
     rows = [explain.run("imdb-word", method, "quick", (0,), tmp_path / "runs") for method in ("subset", "l2x")]
     for row in rows:

@@ -1,4 +1,4 @@
-"""What CSV files mean."""
+"""Rows, labels and names of columns from CSV, NPZ and Parquet files."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def written(folder: Path, text: str) -> Path:
         ("a,b,y\n1,2,x\n3,4,z", None, ["a", "b"]),
         ("1,2,x\n3,4,z", None, None),
         (" a , b , y \n1,2,x\n3,4,z", None, ["a", "b"]),
-        ("2019,2020,y\n1,2,0\n3,4,1", None, ["2019", "2020"]),  # y stands above numbers
+        ("2019,2020,y\n1,2,0\n3,4,1", None, ["2019", "2020"]),  # y is above numbers
         ("2019,2020,y\n1,2,x\n3,4,z", True, ["2019", "2020"]),
         ("0,1,2\n1,2,0\n3,4,1", True, ["0", "1"]),
         ("0,1,2\n1,2,0\n3,4,1", None, None),
@@ -47,9 +47,9 @@ def test_names_in_the_first_line(tmp_path, text, header, names):
 
 @pytest.mark.parametrize("missing", ["", "NA", "nan"])
 def test_a_missing_number_in_the_first_line_is_no_name(tmp_path, missing):
-    path = written(tmp_path, f"1,{missing},3\n4,5,6\n7,8,9")
     with pytest.raises(DataFileError, match="in row 1, column 2: fill in missing numbers"):
-        read_named(path)
+        read_named(written(tmp_path, f"1,{missing},3\n4,5,6\n7,8,9"))
+    assert read_named(written(tmp_path, "1,2,3\n4,5,6\n7,8,9"))[0].shape == (3, 3)
 
 
 def test_only_plain_whole_numbers_become_numbers(tmp_path):
@@ -67,6 +67,8 @@ def test_layouts_are_kept(tmp_path):
         (tmp_path / "table.json").write_text(damaged)
         with pytest.raises(DataFileError, match="damaged"):
             read_layout(tmp_path / "table.json")
+    (tmp_path / "table.json").write_text('{"columns": ["1"], "label": "y", "place": 1}')
+    assert read_layout(tmp_path / "table.json") == Layout(["1"], "y", 1)
 
 
 def test_long_texts_are_read(tmp_path):
@@ -80,29 +82,39 @@ def test_an_empty_line_is_an_empty_text_if_there_is_one_column(tmp_path):
     assert len(read_named(written(tmp_path, "a\n1\n\n2\n"))[0]) == 2
 
 
-def test_a_column_that_is_needed(tmp_path):
+def test_a_required_column(tmp_path):
     table = written(tmp_path, "a,b\n1,2\n")
     assert read_named(table, "y")[1] == ["a", "b"]
+    assert read_named(table, "a", required=True)[1] == ["b"]
     with pytest.raises(DataFileError, match="no column 'y'"):
-        read_named(table, "y", needed=True)
+        read_named(table, "y", required=True)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("bad", "good", "message"),
     [
-        ("a;b;y\n1;2;x", "only one column"),
-        ("a,a,y\n1,2,x", "several columns with the name 'a'"),
-        ("a,b,y\n1,,x", "got '' in row 1 below the names, column 'b': fill in missing numbers"),
-        ("a,b,y\n1,2,x\n1,NaN,x", "got 'NaN' in row 2 below the names, column 'b': fill in missing numbers"),
-        ("1,2,x\nNA,3,x", "got 'NA' in row 2, column 1: fill in missing numbers"),
-        ("a,b,y\n1,u,x", "got 'u' in row 1 below the names, column 'b': leave out such columns"),
-        (",b,y\n1,2,x", "a column without a name, number 1: name it, or leave it out"),
-        ("a,b,y\n1,2,x\n1,2, ", "no label in row 2: fill it in"),
+        ("a;b;y\n1;2;x", "a,b,y\n1,2,x", "only one column"),
+        ("a,a,y\n1,2,x", "a,b,y\n1,2,x", "several columns with the name 'a'"),
+        ("a,b,y\n1,,x", "a,b,y\n1,0,x", "got '' in row 1 below the names, column 'b': fill in missing numbers"),
+        ("a,b,y\n1,NaN,x", "a,b,y\n1,9e9,x", "got 'NaN' in row 1 below the names, column 'b': fill in missing numbers"),
+        ("1,2,x\nNA,3,x", "1,2,x\n-1,3,x", "got 'NA' in row 2, column 1: fill in missing numbers"),
+        ("a,b,y\n1,u,x", "a,b,y\n1,2,x", "got 'u' in row 1 below the names, column 'b': leave out such columns"),
+        ('a,b,y\n1,"2,5",x', "a,b,y\n1,2.5,x", "got '2,5' .*: write decimals with a point"),
+        (",b,y\n1,2,x", "a,b,y\n1,2,x", "a column without a name, number 1: name it, or leave it out"),
+        ("a,b,y\n1,2,x\n1,2, ", "a,b,y\n1,2,x\n1,2,z", "no label in row 2: fill it in"),
+        (
+            "a,b,y\n1,2,x\n1,2",
+            "a,b,y\n1,2,x\n1,2,z",
+            "3 columns in its first line and 2 in line 3: write the same number",
+        ),
+        ("a,b,y\n", "a,b,y\n1,2,x", "has no rows: write one row on each line"),
     ],
 )
-def test_bad_tables(tmp_path, text, message):
+def test_bad_tables(tmp_path, bad, good, message):
     with pytest.raises(DataFileError, match=message):
-        read_rows(written(tmp_path, text))
+        read_rows(written(tmp_path, bad))
+    rows, labels, _ = read_rows(written(tmp_path, good))
+    assert rows.shape == (len(labels), 2)
 
 
 def test_bad_npz(tmp_path):
@@ -116,6 +128,9 @@ def test_bad_npz(tmp_path):
         read_queries(path, 2, None)
     with pytest.raises(DataFileError, match="it has the arrays X and y"):
         read_rows(path, label="kind")
+    np.savez(path, X=np.zeros((2, 2)), y=np.zeros(2))
+    for rows, labels in (read_queries(path, 2, None), read_rows(path)[:2]):
+        assert len(rows) == len(labels) == 2
 
 
 def test_names_that_are_numbers(tmp_path):
@@ -139,7 +154,7 @@ def test_a_file_of_labels(tmp_path):
     for text in ("kind\na\nb\nb", "a\nb\nb", "\na\n b \nb\n"):
         assert read_labels(written(tmp_path, text), 3).tolist() == ["a", "b", "b"]
     for text in ("kind\n0\n\n1\n", "kind\n0\n1\n\n", "a\n\nb\nb\n", "kind\na\n\nb"):
-        with pytest.raises(DataFileError, match=r"has no label in row [23]: give every row one"):
+        with pytest.raises(DataFileError, match=r"has no label in row [23]: fill it in"):
             read_labels(written(tmp_path, text), 3 + (text[0] == "a"))
     for text in ("kind\n0\n1\n", "kind\n0\n1\n1\n0\n"):
         with pytest.raises(DataFileError, match="one label for each of 3 rows"):
@@ -163,6 +178,8 @@ def test_files_of_other_kinds(tmp_path):
     np.save(tmp_path / "rows.npy", np.zeros((2, 2)))
     with pytest.raises(DataFileError, match="must be a CSV or NPZ file"):
         read_rows(tmp_path / "rows.npy")
+    np.savez(tmp_path / "rows.npz", X=np.zeros((2, 2)), y=np.zeros(2))
+    assert read_rows(tmp_path / "rows.npz")[0].shape == (2, 2)
 
 
 def test_texts_with_ends_of_lines_come_back(tmp_path):

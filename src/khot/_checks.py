@@ -20,8 +20,8 @@ _OF_NUMPY = (torch.float32, torch.float64)
 
 
 def holds(condition: Tensor) -> bool:
-    """Whether `condition` can be read and is true somewhere."""
-    if torch.compiler.is_compiling():
+    """Whether `condition` can be read without waiting for a device, and is true somewhere."""
+    if torch.compiler.is_compiling() or not condition.is_cpu:
         return False
     try:
         return bool(condition.any())
@@ -142,6 +142,20 @@ def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
             f"k must lie between 0 and the number of items, {n}, but got {_where(bad, k)}: clamp it to that range"
         )
     return k
+
+
+def largest_count(k: int | Tensor, n: int, k_max: int | None) -> int:
+    """The largest of checked subset sizes; where it cannot be read without waiting, `k_max`, or n."""
+    if isinstance(k, int):
+        return k
+    if k_max is not None:
+        k_max = whole_number("k_max", k_max, least=0, most=n)
+    if not k.is_cpu or hidden(k):
+        return n if k_max is None else k_max
+    largest = int(k.max()) if k.numel() else 0
+    if k_max is not None and k_max < largest:
+        raise InvalidValueError(f"k_max must be at least the largest k, {largest}, but got {k_max}: pass that or more")
+    return largest if k_max is None else k_max
 
 
 def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:

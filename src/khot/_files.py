@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from torch import Tensor
 
-_LINE, _RECORD = 120, 240  # characters up to which a value goes on one line, and an entry of a list
+_LINE, _RECORD = 120, 240  # longest value on one line, and longest entry of a list, in characters
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""The relaxations of khot by name, without loading any: the table that tests, saved models and the command line follow.
+"""The table of relaxations by name, which tests, saved models and the command line read.
 
-A new one is a file in `khot.topk` and a row here. What it promises is an attribute of the function
+A new relaxation is a file in `khot.topk` and a row here. Its promises are an attribute of the function
 (`khot.topk._traits`).
 """
 
@@ -17,11 +17,11 @@ RELAXATIONS = {
 
 
 def find(name: str) -> Callable[..., Any]:
-    """The relaxation with a name of the table."""
+    """Load the relaxation with this name."""
     return getattr(import_module(RELAXATIONS[name]), name)
 
 
 def name_of(relaxation: Callable[..., Any]) -> str | None:
-    """The name of one of khot's relaxations, None for a user's own."""
+    """The name of a relaxation of khot; None for a user's own function."""
     name = getattr(relaxation, "__name__", None)
     return name if name in RELAXATIONS and find(name) is relaxation else None

@@ -1,4 +1,17 @@
-"""The errors that khot raises; each is also the built-in error that callers already catch."""
+"""The errors that khot raises. Each one is also the built-in error that callers already catch."""
+
+__all__ = [
+    "BlackBoxError",
+    "DataFileError",
+    "DivergedError",
+    "DownloadError",
+    "InvalidTypeError",
+    "InvalidValueError",
+    "KhotError",
+    "ModelFileError",
+    "NotAvailableError",
+    "RunFolderError",
+]
 
 
 class KhotError(Exception):
@@ -6,31 +19,41 @@ class KhotError(Exception):
 
 
 class InvalidValueError(KhotError, ValueError):
-    """An argument of the right type whose value or shape cannot be used."""
+    """An argument has the right type, but its value or shape cannot be used."""
 
 
 class InvalidTypeError(KhotError, TypeError):
-    """An argument of the wrong type."""
+    """An argument has the wrong type."""
 
 
 class DataFileError(KhotError, OSError):
-    """A file of a dataset that is damaged or cannot be read."""
+    """A data file is damaged or cannot be read."""
 
 
 class DownloadError(DataFileError):
-    """A file of a dataset that is not there and cannot be downloaded."""
+    """A file of a dataset is not on this machine and cannot be downloaded."""
 
 
 class ModelFileError(KhotError, OSError):
-    """A saved model that is not there, is damaged, or does not fit."""
+    """A saved model is missing, damaged, or does not fit."""
 
 
 class NotAvailableError(KhotError, NotImplementedError):
-    """A quantity that has no (feasible) exact form; the message says what to use instead."""
+    """A quantity has no exact form, or none that is feasible; the message names an alternative."""
 
 
 class DivergedError(KhotError, FloatingPointError):
-    """A training whose loss or weights are no longer finite; `checkpoint` is the path of the last good one, or None."""
+    """The loss or the weights of a training are no longer finite.
+
+    Attributes
+    ----------
+    what : str
+        What is not finite, and when.
+    checkpoint : path or None
+        The last good checkpoint, if there is one.
+    hint : str
+        What to do.
+    """
 
     def __init__(
         self,
@@ -39,21 +62,23 @@ class DivergedError(KhotError, FloatingPointError):
         hint: str = "try a smaller learning_rate or a clip_norm, or look for log(0) and 0/0 in the loss",
     ) -> None:
         super().__init__(what, checkpoint, hint)
-        self.what, self.checkpoint, self.hint = what, checkpoint, hint
+        self.what: str = what
+        self.checkpoint: object = checkpoint
+        self.hint: str = hint
 
     def __str__(self) -> str:
-        there = "" if self.checkpoint is None else f"; the last good checkpoint is {self.checkpoint}"
-        return f"{self.what}{there}: {self.hint}"
+        saved = "" if self.checkpoint is None else f"; the last good checkpoint is {self.checkpoint}"
+        return f"{self.what}{saved}: {self.hint}"
 
 
 class RunFolderError(KhotError, OSError):
-    """A folder that cannot serve as the folder of this run: it holds another one, or only damaged checkpoints."""
+    """A folder cannot hold this training: it holds another one, or only damaged checkpoints."""
 
 
 class BlackBoxError(KhotError, ValueError):
-    """A model to be explained whose outputs cannot be used, or that raised an error."""
+    """A model to be explained raised an error, or its outputs cannot be used."""
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, for a message of one line."""
+    """The message of an error on one line, to be quoted in another message."""
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""The sampler as a layer."""
+"""Differentiable subset sampling as a layer."""
 
 from collections.abc import Callable
 
@@ -12,18 +12,32 @@ from khot.topk import hard_topk, successive_softmax
 
 
 class SubsetSampler(nn.Module):
-    """Choose k of n items: a differentiable sample in training, the top k of the logits in `eval()`.
+    """Layer that chooses k of n items: a relaxed random sample in training, the top k of the logits in `eval()`.
+
+    In training it returns ``relaxation(logits + Gumbel noise, k, temperature)``, which is differentiable in the logits;
+    see `khot.sample_subset`. It has no weights and no state to save.
 
     Parameters
     ----------
     k : int
-        Size of the subset.
+        Size of the subset, at least 0.
     temperature : float or callable
-        A number, or a schedule: a function of the training step, such as those of `khot.schedules`.
+        A positive number, or a schedule: a function of the training step, such as those of `khot.schedules`. A layer
+        with a schedule starts at step 0; call `anneal` to move on.
     relaxation : callable
-        ``f(keys, k, temperature) -> (..., n)``.
+        ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own.
     hard : bool
-        In training, straight-through samples: exact k-hot vectors with the relaxation's gradient.
+        Whether samples in training are straight-through: exactly k-hot, with the gradient of the relaxation.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        For a bad k, temperature or relaxation; a k above n is noticed when the layer is called.
+
+    See Also
+    --------
+    khot.sample_subset : the same samples by a function.
+    khot.RelaxedSubset : the same samples by a distribution.
 
     Examples
     --------
@@ -37,8 +51,8 @@ class SubsetSampler(nn.Module):
 
     References
     ----------
-    Xie & Ermon, 2019, Algorithm 2; "at test time, all explainer models deterministically choose subsets based on the
-    highest weights" (Section 4.2).
+    Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Algorithm 2; and Section
+    4.2: "at test time, all explainer models deterministically choose subsets based on the highest weights".
     """
 
     def __init__(
@@ -49,17 +63,34 @@ class SubsetSampler(nn.Module):
         hard: bool = False,
     ) -> None:
         super().__init__()
-        self.k = _checks.whole_number("k", k, least=0)
-        self.schedule = temperature if callable(temperature) else Constant(_checks.positive("temperature", temperature))
-        self.relaxation = _checks.relaxation(relaxation)
+        if not callable(temperature):
+            temperature = Constant(_checks.positive("temperature", temperature))
+        self.k: int = _checks.whole_number("k", k, least=0)
+        self.schedule: Callable[[int], float] = temperature
+        self.relaxation: Relaxation = _checks.relaxation(relaxation)
         self.hard = hard
-        self._temperature = torch.zeros((), dtype=torch.float64)  # a tensor, so that compiled code follows it
+        self._temperature = torch.zeros((), dtype=torch.float64)  # a tensor: compiled code reads its present value
         self.anneal(0)
 
     def anneal(self, step: int) -> float:
-        """Set the temperature to the schedule's at `step` and return it.
+        """Set the temperature to that of the schedule at a training step.
 
-        Call it once a training step. The layer keeps no count of its own, so resuming at a step needs nothing else.
+        Call it once in each step. The layer does not count the steps, so that a resumed training needs nothing else.
+
+        Parameters
+        ----------
+        step : int
+            Number of the step, from 0.
+
+        Returns
+        -------
+        float
+            The temperature.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If the schedule returns something that is not a positive finite number.
         """
         temperature = _checks.positive("temperature", self.schedule(step))
         self._temperature.fill_(temperature)
@@ -67,13 +98,23 @@ class SubsetSampler(nn.Module):
 
     @property
     def temperature(self) -> float:
-        """The present temperature."""
+        """The temperature of samples, as `anneal` last set it."""
         return self._temperature.item()
 
     def forward(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Logits (..., n) to a k-hot vector of the same shape, relaxed while training unless `hard`.
+        """Choose k items of each row.
 
-        `generator` fixes the noise of the sample.
+        Parameters
+        ----------
+        logits : Tensor, shape (..., n)
+            Log-weights; -inf marks an absent item.
+        generator : torch.Generator, optional
+            Source of the noise in training; torch's default generator if not given.
+
+        Returns
+        -------
+        Tensor, shape (..., n)
+            A k-hot vector for each row: relaxed in training unless `hard`, without a gradient in `eval()`.
         """
         if not self.training:
             return hard_topk(_checks.logits(logits), self.k)

@@ -12,7 +12,7 @@ from khot.keys import perturbed
 from khot.topk import hard_topk, successive_softmax
 
 Relaxation = Callable[..., Tensor]
-"""Any ``f(keys, k, temperature) -> (..., n)``; with a keyword `ordered` if it can return the k vectors apart."""
+"""Any ``f(keys, k, temperature) -> (..., n)``, with a keyword `ordered` if it can return k vectors (..., k, n)."""
 
 
 def sample_subset(
@@ -28,8 +28,8 @@ def sample_subset(
 ) -> Tensor:
     """Draw a relaxed sample of k items without replacement, differentiable in the logits.
 
-    Perturbs the logits with Gumbel noise and takes the relaxed top k of the keys. As the temperature goes to 0 the
-    sample becomes an exact one from p(S|w), w = exp(logits).
+    The sample is ``relaxation(logits + Gumbel noise, k, temperature)``. As the temperature goes to 0 it becomes an
+    exact sample from p(S|w), with w = exp(logits).
 
     Parameters
     ----------
@@ -42,14 +42,16 @@ def sample_subset(
     relaxation : callable
         ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own.
     hard : bool
-        Straight-through: the value is exactly the top k *of the keys*, the gradient is the relaxation's.
+        Whether to return straight-through samples: their value is the exact top k of the keys, their gradient that of
+        the relaxation.
     ordered : bool
-        Return the k (relaxed) one-hot vectors in the order they were drawn. From about temperature 0.5 up, those of
-        `successive_softmax` no longer single out one item each; `softsort` and `neuralsort` do at every temperature.
+        Whether to return the k (relaxed) one-hot vectors in the order in which the items are drawn. From a temperature
+        of about 0.5 on, a vector of `successive_softmax` no longer singles out one item; those of `softsort` and
+        `neuralsort` do at every temperature.
     sample_shape : sequence of int
-        Shape of independent samples, put in front.
+        Shape of independent samples, in front of the shape of the logits.
     generator : torch.Generator, optional
-        Source of the noise.
+        Source of the noise; torch's default generator if not given.
 
     Returns
     -------
@@ -59,7 +61,8 @@ def sample_subset(
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For bad logits, k, temperature or shapes, or `ordered` with a relaxation that has no such keyword.
+        For bad logits, k, temperature or shapes, for `ordered` with a relaxation that has no such keyword, and for a
+        relaxation that returns a wrong shape or NaN.
 
     Examples
     --------
@@ -93,7 +96,7 @@ def sample_subset(
     if not isinstance(relaxed, Tensor) or relaxed.shape != exact.shape:
         got = tuple(relaxed.shape) if isinstance(relaxed, Tensor) else type(relaxed).__name__
         raise InvalidValueError(
-            f"the relaxation {_name(relaxation)} must return shape {tuple(exact.shape)}, but got {got}"
+            f"the relaxation {_name(relaxation)} must return shape {tuple(exact.shape)}, but got {got}: correct it"
         )
     if not _never_nan(relaxation) and _checks.holds(relaxed.isnan()):
         raise InvalidValueError(f"the relaxation {_name(relaxation)} returned NaN: look for an overflow in it")
@@ -103,7 +106,7 @@ def sample_subset(
 def _can_order(relaxation: Relaxation) -> bool:
     try:
         parameters = inspect.signature(relaxation).parameters.values()
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         return False
     return any(p.name == "ordered" or p.kind is p.VAR_KEYWORD for p in parameters)
 

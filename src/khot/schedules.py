@@ -1,4 +1,8 @@
-"""Temperatures as functions of the training step. Values with a call, so that they print, compare and pickle."""
+"""Schedules: temperatures as functions of the training step.
+
+A schedule is any function from the number of the step to a positive temperature. Those here are frozen dataclasses, so
+that they print, compare and pickle.
+"""
 
 from dataclasses import dataclass
 
@@ -7,8 +11,21 @@ from khot import _checks
 
 @dataclass(frozen=True)
 class Constant:
-    """The same temperature at every step.
+    """Schedule that keeps one temperature.
 
+    Parameters
+    ----------
+    value : float
+        The temperature, positive.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        If `value` is not a positive finite number.
+
+    Examples
+    --------
+    >>> from khot.schedules import Constant
     >>> Constant(0.5)(1000)
     0.5
     """
@@ -24,7 +41,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class _Ramp:
-    """From `start` to `end` in `steps` steps."""
+    """Schedule from `start` at step 0 to `end` at step `steps` and after it."""
 
     start: float
     end: float
@@ -35,28 +52,66 @@ class _Ramp:
         _checks.positive("end", self.end)
         _checks.whole_number("steps", self.steps, least=1)
 
-    def _share(self, step: int) -> float:
+    def _fraction(self, step: int) -> float:
+        """Fraction of the way that is done at `step`, from 0 to 1."""
         return min(max(step / self.steps, 0.0), 1.0)
 
 
 class Linear(_Ramp):
-    """From `start` to `end` by equal differences in `steps` steps, then `end`.
+    """Schedule with equal differences between steps, then constant.
 
-    >>> Linear(2.0, 0.5, steps=100)(50)
-    1.25
+    ``temperature = start * (1 - f) + end * f`` with ``f = min(step / steps, 1)``
+
+    Parameters
+    ----------
+    start, end : float
+        Temperatures at step 0 and from step `steps` on, positive.
+    steps : int
+        Length of the ramp, at least 1.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        If `start` or `end` is not a positive finite number, or `steps` not a positive int.
+
+    Examples
+    --------
+    >>> from khot.schedules import Linear
+    >>> schedule = Linear(2.0, 0.5, steps=100)
+    >>> schedule(0), schedule(50), schedule(1000)
+    (2.0, 1.25, 0.5)
     """
 
     def __call__(self, step: int) -> float:
-        return self.start + (self.end - self.start) * self._share(step)
+        fraction = self._fraction(step)
+        return self.start * (1 - fraction) + self.end * fraction
 
 
 class Exponential(_Ramp):
-    """From `start` to `end` by equal ratios in `steps` steps, then `end`.
+    """Schedule with equal ratios between steps, then constant.
 
-    >>> Exponential(4.0, 0.25, steps=100)(50)
-    1.0
+    ``temperature = start ** (1 - f) * end ** f`` with ``f = min(step / steps, 1)``
+
+    Parameters
+    ----------
+    start, end : float
+        Temperatures at step 0 and from step `steps` on, positive.
+    steps : int
+        Length of the ramp, at least 1.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        If `start` or `end` is not a positive finite number, or `steps` not a positive int.
+
+    Examples
+    --------
+    >>> from khot.schedules import Exponential
+    >>> schedule = Exponential(4.0, 0.25, steps=100)
+    >>> schedule(0), schedule(50), schedule(1000)
+    (4.0, 1.0, 0.25)
     """
 
     def __call__(self, step: int) -> float:
-        share = self._share(step)
-        return self.start ** (1 - share) * self.end**share
+        fraction = self._fraction(step)
+        return self.start ** (1 - fraction) * self.end**fraction

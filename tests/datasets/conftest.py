@@ -1,4 +1,4 @@
-"""A small web on 127.0.0.1, an empty cache, and a table of sources that knows of nothing else."""
+"""A web server on 127.0.0.1, an empty cache, and a table of sources that refers to these two only."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ from tests.datasets.official import TINY, digest
 @dataclass
 class Answer:
     body: bytes
-    promised: int | None = None  # the length that the header claims, if not that of the body
+    promised: int | None = None  # the Content-Length, if it differs from that of the body
 
 
 class Web:
-    """Serves `answers` by path, and remembers what was asked for."""
+    """Serves `answers` by path, and records the requested paths."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
@@ -37,7 +37,7 @@ class Web:
                 length = len(answer.body) if answer.promised is None else answer.promised
                 self.send_header("Content-Length", str(length))
                 if path.endswith(".gz") and "gzip" in self.headers["Accept-Encoding"]:
-                    self.send_header("Content-Encoding", "gzip")  # so do some servers, and clients then unpack the file
+                    self.send_header("Content-Encoding", "gzip")  # some servers do so, and clients then unpack the file
                 self.end_headers()
                 self.wfile.write(answer.body)
                 return None
@@ -69,7 +69,7 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that KHOT_DATA names."""
+    """An empty folder, set as KHOT_DATA."""
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("KHOT_DATA", str(folder))
@@ -78,7 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def sources(web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, _sources.Source]:
-    """The table of sources, with the checksums and rows of the tiny files and with addresses on the small web."""
+    """The table of sources, with the checksums and rows of the tiny files and with addresses on the test server."""
     files = {path: replace(s, urls=(web.url + path,) if s.urls else ()) for path, s in _sources.FILES.items()}
     for tiny in TINY.values():
         for path, content in (tiny.files | tiny.published).items():
@@ -94,7 +94,7 @@ def sources(web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
 
 @pytest.fixture
 def put(sources: dict[str, _sources.Source]) -> Callable[..., Path]:
-    """Writes a file into a data folder; `right=True` makes its checksum the expected one, whatever the content."""
+    """Write a file into a data folder; with `right=True` the table of sources expects its checksum."""
 
     def put(folder: Path, path: str, content: bytes, right: bool = False) -> Path:
         place = folder / path

@@ -1,4 +1,4 @@
-"""Tiny datasets in the official formats, with the rows that must come out; no code is shared with the package."""
+"""Tiny datasets in the official formats, with the rows to expect; they share no code with the package."""
 
 import gzip
 import hashlib
@@ -13,12 +13,12 @@ import scipy.io
 import scipy.sparse
 
 RANDOM = np.random.default_rng(0)
-TRAIN, TEST = 7, 4  # rows of a file
+TRAIN, TEST = 7, 4  # rows per file
 
 
 @dataclass
 class Tiny:
-    """Files of a data folder, what the web has instead of them, and rows (inputs, labels, ids) to train and to test."""
+    """Files of a data folder, the archive that is published instead, and the expected rows (inputs, labels, ids)."""
 
     files: dict[str, bytes]
     rows: dict[str, int]
@@ -32,7 +32,7 @@ class Tiny:
 
 
 def digest(checksum: str, content: bytes) -> str:
-    """A checksum in the form and by the algorithm of another."""
+    """Checksum of `content` by the algorithm of another checksum."""
     algorithm = checksum.split(":")[0]
     return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 
@@ -57,7 +57,7 @@ def mnist(folder: str) -> Tiny:
 
 
 def tar(members: dict[str, bytes], *odd: tarfile.TarInfo) -> bytes:
-    """A tar.gz of files, and of members that are something else."""
+    """A tar.gz of files, and of `odd` members that are not files."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, content in members.items():

@@ -1,4 +1,4 @@
-"""Where files are looked for, and what is said of those that cannot be used."""
+"""Where files are looked for, and the errors for files that cannot be used."""
 
 import gzip
 import lzma
@@ -72,10 +72,14 @@ def test_an_empty_variable_counts_as_none(cache: Path, put: Callable, monkeypatc
 
 
 @pytest.mark.parametrize("kind", ["nothing", "file"])
-def test_a_variable_that_names_no_folder(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: Web):
+def test_a_variable_that_is_not_a_folder(
+    kind: str, tmp_path: Path, cache: Path, put: Callable, monkeypatch: pytest.MonkeyPatch, web: Web
+):
     (tmp_path / "file").touch()
+    put_all(put, cache, "mnist")
+    assert load("mnist").name == "mnist"
     monkeypatch.setenv("KHOT_DATA", str(tmp_path / kind))
-    assert f"KHOT_DATA names {tmp_path / kind}, which is not a folder" in error_of("mnist")
+    assert f"KHOT_DATA must be a folder, but {tmp_path / kind} is not one" in error_of("mnist")
     assert web.asked == []
 
 
@@ -93,13 +97,16 @@ def test_a_wrong_checksum(where: str, path: str, damage: str, put: Callable, req
     algorithm = {LABELS: "sha256", BATCH: "sha1", NEWS: "sha256"}[path]
     expected, got = (digest(algorithm, content).split(":")[1] for content in (right, wrong))
     assert f"{place / path} cannot be used: its {algorithm} must be {expected}, but is {got}" in message
-    assert "delete it to have it downloaded anew" in message
+    assert "delete it to download it again" in message
+    put(place, path, right)
+    assert load(name).name == name
 
 
 @pytest.mark.parametrize(("path", "name"), [(LABELS, "mnist"), (REVIEWS, "imdb")])
 @pytest.mark.parametrize("kind", ["dangling link", "folder"])
 def test_something_that_is_not_a_file(path: str, name: str, kind: str, folder: Path, put: Callable, web: Web):
     put_all(put, folder, name)
+    assert load(name).name == name
     (folder / path).unlink()
     if kind == "folder":
         (folder / path).mkdir()
@@ -151,6 +158,7 @@ def test_structure_is_verified_even_if_the_checksum_is_right(
 ):
     name = next(name for name, tiny in TINY.items() if path in tiny.files)
     put_all(put, folder, name)
+    assert load(name).name == name
     put(folder, path, content, right=True)
     message = error_of(name)
     assert f"{folder / path} cannot be used: " in message
@@ -159,5 +167,6 @@ def test_structure_is_verified_even_if_the_checksum_is_right(
 
 def test_another_number_of_rows_is_expected(folder: Path, put: Callable, sources: dict):
     put_all(put, folder, "cifar10")
+    assert load("cifar10").name == "cifar10"
     sources[BATCH] = replace(sources[BATCH], rows=5)
     assert "must have 15365 bytes, but has 12292" in error_of("cifar10")

@@ -1,4 +1,4 @@
-"""Every dataset, from a local folder and from the web, has the rows it was made of."""
+"""Every dataset has the right rows, from a local folder and from the web."""
 
 import subprocess
 import sys
@@ -91,6 +91,7 @@ def test_an_unknown_name(name: object):
     assert isinstance(raised.value, KhotError)
     assert all(known in str(raised.value) for known in NAMES)
     assert repr(name) in str(raised.value)
+    assert load("digits").name == "digits"
 
 
 def test_every_name_is_tested():

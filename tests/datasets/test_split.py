@@ -29,7 +29,7 @@ def test_a_seed_fixes_the_parts():
     for one in range(5):
         for other in range(one):
             common = len(np.intersect1d(tests[one], tests[other]))
-            assert 50 < common < 150  # by chance, 95 of 1,242 are
+            assert 50 < common < 150  # the expected number is 95
 
 
 def test_a_seed_means_the_same_rows_in_every_version():
@@ -55,12 +55,16 @@ def test_the_parts_are_copies():
 def test_a_size_out_of_range(size: int):
     with pytest.raises(InvalidValueError, match=f"test_rows must lie between 1 and {N - 1}, but got {size}"):
         split(ROWS, size, 0)
+    for good in (1, N - 1):
+        assert len(split(ROWS, good, 0)[1]) == good
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_out_of_range(seed: int):
     with pytest.raises(InvalidValueError, match=f"random_state must lie between 0 and {2**32 - 1}, but got {seed}"):
         split(ROWS, 10, seed)
+    for good in (0, 2**32 - 1):
+        assert len(split(ROWS, 10, good)[1]) == 10
 
 
 @pytest.mark.parametrize("bad", [0.5, "1", None])
@@ -69,8 +73,10 @@ def test_only_whole_numbers(bad: object):
         split(ROWS, bad, 0)
     with pytest.raises(InvalidTypeError, match="random_state must be an int"):
         split(ROWS, 10, bad)
+    assert len(split(ROWS, np.int32(10), np.int64(1))[1]) == 10
 
 
 def test_too_few_rows_to_stratify():
-    with pytest.raises(InvalidValueError, match=r"rows cannot be stratified, .*: use stratified=False"):
+    with pytest.raises(InvalidValueError, match=r"rows cannot be stratified \(.*\): use stratified=False"):
         split(ROWS, 3, 0, stratified=True)
+    assert len(split(ROWS, 4, 0, stratified=True)[1]) == len(split(ROWS, 3, 0)[1]) + 1

@@ -34,6 +34,7 @@ def test_ordered_rsample():
     assert law.support.check(sample).all()
     with pytest.raises(KhotError, match="ordered"):
         RelaxedOrderedSubset(torch.zeros(5), 2, 0.5, khot.capped_simplex).rsample()
+    assert RelaxedOrderedSubset(torch.zeros(5), 2, 0.5, khot.softsort).rsample().shape == (2, 5)
 
 
 def test_there_is_no_density():
@@ -46,7 +47,7 @@ def test_there_is_no_density():
 def test_k_1_is_relaxed_one_hot_categorical_given_the_same_noise(monkeypatch: pytest.MonkeyPatch):
     logits = torch.randn(6, 5, generator=seeded(), dtype=F64)
     uniform = torch.rand(6, 5, generator=seeded(1), dtype=F64)
-    monkeypatch.setattr("khot._jit.AVAILABLE", False)  # so that the noise is torch's own
+    monkeypatch.setattr("khot._jit.AVAILABLE", False)  # use torch's own noise
     monkeypatch.setattr(torch, "rand", lambda shape, **options: 1 - uniform)  # khot builds -log u from 1 - u
     ours = RelaxedSubset(logits, 1, 0.7).rsample()
     monkeypatch.setattr("torch.distributions.relaxed_categorical.clamp_probs", lambda _: uniform)
@@ -57,3 +58,4 @@ def test_k_1_is_relaxed_one_hot_categorical_given_the_same_noise(monkeypatch: py
 def test_too_few_present_items_are_an_error():
     with pytest.raises(KhotError, match="present items"):
         RelaxedSubset(torch.tensor([0.0, -torch.inf]), 2, 0.5)
+    assert RelaxedSubset(torch.tensor([0.0, -torch.inf]), 1, 0.5).rsample().tolist() == [1, 0]

@@ -9,7 +9,7 @@ from torch.distributions import OneHotCategorical, kl_divergence
 import khot
 from khot import Subset
 from khot.distributions import _race
-from khot.errors import InvalidValueError, NotAvailableError
+from khot.errors import InvalidTypeError, InvalidValueError, NotAvailableError
 from tests import oracles
 
 F64 = torch.float64
@@ -77,7 +77,7 @@ def test_equal_members_against_one_other_have_a_closed_form(k: int, log_rest: fl
 
 
 def test_gradients_at_hopeless_items():
-    """A mask of the lowest float32 number instead of -inf: its gradient is that of any far lower item."""
+    """The lowest float32 number, often used as a mask instead of -inf, has the gradient of any item far below."""
     logits = torch.tensor([[0.0, 1.0, 2.0, torch.finfo(torch.float32).min], [0.0, 1.0, 2.0, -500.0]], dtype=F64)
     logits.requires_grad_()
     Subset(logits, 2).log_prob_indices(torch.tensor([0, 3])).sum().backward()
@@ -144,7 +144,7 @@ def test_large_inclusion_problems_are_cut_in_pieces(monkeypatch: pytest.MonkeyPa
     logits = torch.randn(3, 9, generator=seeded(), dtype=F64, requires_grad=True)
     whole = Subset(logits, 4).inclusion_probs
     (grad,) = torch.autograd.grad(whole[:, 0].sum(), logits)
-    monkeypatch.setattr("khot.distributions._inclusion._ENTRIES", 100)
+    monkeypatch.setattr("khot.distributions._inclusion._MAX_ENTRIES", 100)
     pieces = Subset(logits, 4).inclusion_probs
     torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-14)
     torch.testing.assert_close(torch.autograd.grad(pieces[:, 0].sum(), logits)[0], grad, rtol=0, atol=1e-14)
@@ -261,7 +261,7 @@ def test_inclusion_probabilities_of_many_wide_gaps(gap: float, n: int, k: int):
 
 @pytest.mark.parametrize("spread", [50.0, 1e3, 1e9, 1e308])
 def test_inclusion_probabilities_of_a_wide_spread(spread: float):
-    """Items that lie hopelessly apart are certain; those that contend are not disturbed by them."""
+    """An item far above or below all others is certainly in or out, and does not disturb those in between."""
     logits = torch.tensor([0.3, spread, -spread, 0.1, -torch.inf, 0.2], dtype=F64, requires_grad=True)
     probs = Subset(logits, 2).inclusion_probs
     expected = torch.zeros(6, dtype=F64)
@@ -273,18 +273,40 @@ def test_inclusion_probabilities_of_a_wide_spread(spread: float):
     assert logits.grad.abs().max() > 0.1
 
 
-def test_values_outside_the_support_are_refused():
+@pytest.mark.parametrize("bad", [[1.0, 0, 0, 0], [1.0, 1, 1, 0], [0.5] * 4, [2.0, 0, 0, 0], [1.0, 1.0, 0.0]])
+def test_vectors_outside_the_support_are_refused(bad: list):
     law = Subset(torch.zeros(4), 2)
-    for bad in ([1.0, 0, 0, 0], [1.0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5], [2.0, 0, 0, 0], [1.0, 1.0, 0.0]):
-        with pytest.raises(InvalidValueError, match="value must hold k-hot vectors with 2 ones among 4 entries"):
-            law.log_prob(torch.tensor(bad))
-    for bad in ([0, 0], [0, 4], [-1, 0], [0, 1, 2]):
-        with pytest.raises(InvalidValueError, match="value must hold 2 different indices below 4"):
-            law.log_prob_indices(torch.tensor(bad))
-    with pytest.raises(khot.errors.InvalidTypeError, match="list"):
-        law.log_prob([1, 1, 0, 0])
-    with pytest.raises(InvalidValueError, match=r"broadcasts with \(3, 4\), but got shape \(2, 4\)"):
-        law.expand((3,)).log_prob(torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0]]))
+    with pytest.raises(InvalidValueError, match="value must hold k-hot vectors with 2 ones among 4 entries, but got"):
+        law.log_prob(torch.tensor(bad))
+    assert law.log_prob(torch.tensor([1.0, 1, 0, 0])).item() == pytest.approx(-math.log(6))
+
+
+@pytest.mark.parametrize(("bad", "good"), [([0, 0], [0, 1]), ([0, 4], [0, 3]), ([-1, 0], [1, 0]), ([0, 1, 2], [0, 1])])
+def test_indices_outside_the_support_are_refused(bad: list, good: list):
+    law = Subset(torch.zeros(4), 2)
+    with pytest.raises(InvalidValueError, match="value must hold 2 different indices below 4, but got"):
+        law.log_prob_indices(torch.tensor(bad))
+    assert law.log_prob_indices(torch.tensor(good)).item() == pytest.approx(-math.log(6))
+
+
+def test_a_value_of_the_wrong_type_or_batch_shape_is_refused():
+    law, value = Subset(torch.zeros(4), 2), torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0]])
+    with pytest.raises(InvalidTypeError, match="but got list"):
+        law.log_prob(value.tolist())
+    with pytest.raises(InvalidValueError, match=r"but got shape \(2, 4\): reshape it .* broadcasts with \(3, 4\)"):
+        law.expand((3,)).log_prob(value)
+    assert law.log_prob(value).shape == law.expand((2,)).log_prob(value).shape == (2,)
+
+
+def test_an_error_shows_the_first_bad_value_only():
+    values = torch.zeros(3, 2, 100)
+    values[..., :5] = 1
+    law = Subset(torch.zeros(100), 5)
+    assert law.log_prob(values).shape == (3, 2)
+    values[1, 0, 99] = values[2, 1, 98] = 1
+    with pytest.raises(InvalidValueError, match=r"0.0\] \(and so on\) at index \(1, 0\): round a relaxed") as caught:
+        law.log_prob(values)
+    assert len(str(caught.value)) < 400
 
 
 def test_inclusion_probabilities_stay_within_0_and_1():
@@ -300,6 +322,7 @@ def test_empty_batches():
 
 
 def test_there_are_no_reparameterised_samples():
+    assert Subset(torch.zeros(4), 2).sample().sum() == 2
     with pytest.raises(NotAvailableError, match="use RelaxedSubset"):
         Subset(torch.zeros(4), 2).rsample()
 
@@ -318,5 +341,6 @@ def test_inclusion_probabilities_without_autograd():
 def test_huge_supports_are_counted_without_printing_them():
     with pytest.raises(NotAvailableError, match=r"about 10\^6018 of them"):
         Subset(torch.zeros(20_000), 10_000).entropy()
-    with pytest.raises(NotAvailableError, match="for each of 1000 rows"):
+    with pytest.raises(NotAvailableError, match="for each of 1000 batch rows"):
         Subset(torch.zeros(1000, 20), 3).entropy()
+    assert Subset(torch.zeros(100, 20), 3).entropy().shape == (100,)

@@ -193,7 +193,7 @@ def test_training_goes_on(tmp_path, capsys):
         ("x.npy", "text", "", "cannot be read as NPY"),
         ("x.npz", "text", "", "is no NPZ file"),
         ("x.parquet", "text", "", "cannot be read as Parquet"),
-        ("x.csv", None, "", "x.csv: look at the path"),
+        ("x.csv", None, "", "x.csv does not exist: check the path"),
     ],
 )
 def test_mistakes_end_in_one_line(name, content, arguments, message, tmp_path, capsys):

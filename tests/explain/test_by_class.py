@@ -1,4 +1,4 @@
-"""Items that speak for the class that the black box names."""
+"""Items that are evidence for the class that the model predicts."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ from torch import nn
 
 from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
 from khot.explain import SubsetExplainer, fidelity
-from khot.explain._by_class import SelectorByClass, evaluating, frozen
-from khot.explain._training import Explainer, ExplainLoss
+from khot.explain._module import Explainer, SelectorByClass, evaluating, frozen
+from khot.explain._objective import ExplainLoss
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 from khot.explain.samplers import find as find_sampler
 from khot.topk import successive_softmax
 from khot.training import Step
-from tests.explain.test_explainer import TEXTS, from_words
+from tests.explain.test_estimator import TEXTS, from_words
 
 NOISE = np.random.RandomState(0)
 X = NOISE.randn(1000, 6)
@@ -47,8 +47,8 @@ def test_the_columns_that_speak_for_the_class_are_found():
 
 def test_the_class_is_not_told_by_where_the_selector_chooses():
     """Any column would tell a predictor that learnt with the selector the class; only the last tells the model."""
-    told = lambda rows: from_the_sum(np.asarray(rows)[:, 5:])  # noqa: E731
-    explanation = quick(1).fit(told, X).explain(X[:500])
+    model = lambda rows: from_the_sum(np.asarray(rows)[:, 5:])  # noqa: E731
+    explanation = quick(1).fit(model, X).explain(X[:500])
     sure = np.abs(X[:500, 5]) > 0.1
     assert explanation.chosen[sure, 5].mean() > 0.99
 
@@ -135,8 +135,9 @@ def test_a_class_that_was_never_named_is_told():
     explainer = quick(epochs=1).fit(largest_of_three, X[X[:, :3].argmax(1) < 2])
     assert explainer.seen_ == [0, 1]
     explainer.explain(X[X[:, :3].argmax(1) < 2])
-    with pytest.warns(UserWarning, match="names class 2, which it named for no row of fit"):
+    with pytest.warns(UserWarning, match="predicts class 2, which it predicted for no row of fit") as caught:
         assert (explainer.explain(X).chosen.sum(1) == 2).all()
+    assert caught[0].filename == __file__
 
 
 def test_a_predictor_that_learns_nothing_is_told():
@@ -152,9 +153,9 @@ def test_a_predictor_that_learns_nothing_is_told():
 
 def test_bad_options():
     with pytest.raises(InvalidValueError, match="random_choices must be at least 1, but got 0"):
-        quick(random_choices=0)
+        quick(random_choices=0).fit(from_the_sum, X)
     with pytest.raises(InvalidTypeError, match="for_class"):
-        quick(for_class="yes")
+        quick(for_class="yes").fit(from_the_sum, X)
     many = np.tile(X, (2, 1))
     assert quick(epochs=1).fit(from_the_sum, many).random_choices_ == 3
     assert quick(epochs=1, for_class=False).fit(from_the_sum, many).random_choices_ == 0

@@ -4,7 +4,9 @@ import torch
 
 from khot.errors import BlackBoxError, InvalidTypeError, InvalidValueError, RunFolderError
 from khot.explain import Columns, SubsetExplainer, Words, fidelity
-from khot.explain._choices import answers_to, random_choices
+from khot.explain._fitting import answers_to
+from khot.explain.black_box import BlackBox
+from khot.explain.samplers import random_subsets
 
 NOISE = np.random.RandomState(0)
 TWICE = np.repeat(NOISE.randn(600, 1), 2, axis=1)  # both columns say the same
@@ -24,7 +26,7 @@ def test_choices_are_random_among_what_may_be_chosen():
     eligible = torch.tensor([[True, True, True, False], [True, False, False, False]]).repeat(500, 1)
     forced = torch.zeros_like(eligible)
     forced[::2, 3] = True
-    choices = random_choices({"eligible": eligible, "forced": forced}, 2, draws=3, seed=0)
+    choices = random_subsets(eligible, forced, 2, draws=3, seed=0)
     assert choices.shape == (1000, 3, 4)
     assert (choices.sum(2) == torch.tensor([2, 1]).repeat(500)[:, None]).all()
     assert choices[::2, :, 3].all()
@@ -38,20 +40,20 @@ def test_answers_are_those_to_the_parts(tmp_path):
     choices = torch.tensor([[[0, 1], [1, 0]], [[0, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]]).bool()
     asked = []
 
-    def black_box(rows):
+    def model(rows):
         asked.extend(rows)
         p = np.array([0.9 if "good" in text else 0.2 for text in rows])
         return np.stack([1 - p, p], 1)
 
-    found = answers_to(black_box, masker, texts, choices, 2, 2, tmp_path)
+    found = answers_to(BlackBox(model, 2, tmp_path), masker, texts, choices)
     assert asked == ["plot", "plot", "good", "", "good", "bad", "good", ""]
     torch.testing.assert_close(found[..., 1], torch.tensor([[0.2, 0.9], [0.2, 0.2], [0.9, 0.9], [0.2, 0.2]]))
-    answers_to(black_box, masker, texts, choices, 2, 2, tmp_path)
-    assert asked[8:] == ["plot", "plot", "good", "bad"]  # the first few again, to see whether it is the same black box
+    answers_to(BlackBox(model, 2, tmp_path), masker, texts, choices)
+    assert asked[8:] == ["plot", "plot", "good", "bad"]  # the first few again, to see whether it is the same model
 
 
 def test_the_predictor_learns_the_answers_to_parts():
-    """A column alone tells the sum of both, but the black box sees the mean in the other's place."""
+    """A column alone tells the sum of both, but the model sees the mean in the other's place."""
     off = []
     for draws in (0, 2):
         explainer = quick(random_choices=draws).fit(from_the_sum, TWICE)
@@ -114,9 +116,9 @@ def test_other_settings_are_refused_before_the_model_is_asked(other, tmp_path):
 
 def test_bad_answers_and_bad_numbers():
     with pytest.raises(InvalidValueError, match="random_choices must be at least 0, but got -1"):
-        quick(random_choices=-1)
+        quick(random_choices=-1).fit(from_the_sum, TWICE)
     with pytest.raises(InvalidValueError, match="random_choices must be at most 100, but got 1000"):
-        quick(random_choices=1000)
+        quick(random_choices=1000).fit(from_the_sum, TWICE)
 
     def fails(rows):
         return from_the_sum(rows) if not (np.asarray(rows) == TWICE.mean(0)).any() else np.full((len(rows), 2), np.nan)
@@ -131,9 +133,9 @@ def test_masks_must_keep_the_rows():
         def mask(self, X, chosen):  # noqa: N803
             return super().mask(X, chosen)[1:]
 
-    with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but left 599"):
+    with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but returned 599"):
         quick(masker=Loses(), random_choices=1).fit(from_the_sum, TWICE)
-    with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but left 599"):
+    with pytest.raises(InvalidValueError, match="mask must keep the rows, 600, but returned 599"):
         fidelity.post_hoc_accuracy_of(from_the_sum, Loses().fit(TWICE), TWICE, np.ones(TWICE.shape, bool))
 
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from khot.cli import app, main
 from khot.explain import SubsetExplainer
-from tests.explain.test_explainer import TEXTS, X, from_last_column, from_words
+from tests.explain.test_estimator import TEXTS, X, from_last_column, from_words
 
 QUICK = "--temperature 0.5 --epochs 6 --batch-size 50"
 MODEL = """
@@ -61,8 +61,8 @@ def test_texts(folder: Path, capsys: pytest.CaptureFixture):
     run(f"fit reviews.csv --text review --length 30 --model judge:of_texts -k 2 -o why {QUICK}")
     assert "wrote why" in capsys.readouterr().out
     run("apply why reviews.csv --html why.html --json why.json --csv why.csv")
-    told = capsys.readouterr().err
-    assert "the model says the same about the chosen items alone in" in told
+    printed = capsys.readouterr().err
+    assert "the model predicts the same class from the chosen items alone in" in printed
     page = (folder / "why.html").read_text()
     records = list(csv.DictReader((folder / "why.csv").read_text().splitlines()))
     assert page.count("<mark ") == len(records)
@@ -94,7 +94,7 @@ def test_sentences_of_a_length(folder: Path):
         {"text": 0},
     ],
 )
-def test_what_fit_remembers_must_be_texts(folder: Path, capsys: pytest.CaptureFixture, change: dict):
+def test_what_fit_stores_must_be_texts(folder: Path, capsys: pytest.CaptureFixture, change: dict):
     (folder / "why").mkdir()
     about = {"model": "judge:of_texts", "text": "review", "ignore": []}
     (folder / "why" / "black_box.json").write_text(json.dumps(about | change))
@@ -231,7 +231,10 @@ def test_columns_to_ignore_add_to_those_of_fit(folder: Path):
         ("fit reviews.csv --text review --model judge:of_texts -k 2 -o judge.py", "is a file"),
         ("apply nowhere reviews.csv", "not the folder of an explainer"),
         ("fit reviews.csv --text review --model judge.py:of_texts -k 2 -o why", "name it judge:of_texts"),
-        ("fit nowhere.csv --text review --model judge:of_texts -k 2 -o why", "no nowhere.csv: look at the path"),
+        (
+            "fit nowhere.csv --text review --model judge:of_texts -k 2 -o why",
+            "nowhere.csv does not exist: check the path",
+        ),
     ],
 )
 def test_mistakes(folder: Path, capsys: pytest.CaptureFixture, line: str, message: str):

@@ -71,8 +71,8 @@ def test_the_page_marks_the_chosen_words_and_escapes_the_rest(explanation: Expla
     marks = f'{strong} 3">great</mark>&lt;/b&gt; {weak} 2">film</mark>.'
     assert f"&lt;b&gt;{marks}" in page
     assert "row 0, class 1: 0.900 on the whole, 0.700 on the chosen items<" in page
-    assert "row 1, class 0: 0.800 on the whole, 0.400 on the chosen items, which say class 1: 0.600" in page
-    assert "the same class for the chosen items alone in 50.0% of 2 rows" in page
+    assert "row 1, class 0: 0.800 on the whole, 0.400 on the chosen items, with class 1 at 0.600" in page
+    assert "the same class from the chosen items alone in 50.0% of 2 rows" in page
     assert "Why &lt;it&gt;?" in page
     assert "://" not in page
     assert ">Dull</mark>" in explanation._repr_html_()
@@ -126,7 +126,7 @@ def test_other_choices_are_measured_in_the_same_way(explanation: Explanation):
 
 def test_random_and_largest_items():
     present = np.array([[True] * 6, [True, True, False, False, False, False]])
-    chosen = fidelity.random_items(np.repeat(present, 2000, 0), k=3, seed=0)
+    chosen = fidelity.random_items(np.repeat(present, 2000, 0), k=3, random_state=0)
     assert (chosen.sum(1) == np.repeat([3, 2], 2000)).all()
     np.testing.assert_allclose(chosen[:2000].mean(0), 0.5, atol=0.05)
     scores = np.array([[1.0, 3, 2, 3, 0, 0]] * 2)
@@ -182,10 +182,17 @@ def test_gradients_of_a_frozen_model_and_of_whole_numbers():
         fidelity.gradient_norms(model, torch.tensor([[1, 2]]))
 
 
+def test_the_old_name_of_the_seed():
+    present = np.ones((20, 3), dtype=bool)
+    with pytest.warns(FutureWarning, match="seed is now called random_state"):
+        old = fidelity.random_items(present, 1, seed=3)  # pyright: ignore[reportCallIssue]
+    np.testing.assert_array_equal(old, fidelity.random_items(present, 1, random_state=3))
+
+
 def test_bad_choices():
     present = np.ones((2, 3), dtype=bool)
-    with pytest.raises(InvalidValueError, match="seed must be at least 0"):
-        fidelity.random_items(present, 1, seed=-1)
+    with pytest.raises(InvalidValueError, match="random_state must be at least 0"):
+        fidelity.random_items(present, 1, random_state=-1)
     with pytest.raises(InvalidValueError, match=r"same shape \(rows, items\), but got \(3,\) and \(2, 3\)"):
         fidelity.largest_items(np.zeros(3), present, 1)
     with pytest.raises(InvalidValueError, match=r"shape \(4, items\), but got bool of shape \(2, 3\)"):

@@ -8,7 +8,7 @@ import pytest
 
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain import Columns, SubsetExplainer, Tokens, fidelity
-from tests.explain.test_explainer import X, from_last_column, quick
+from tests.explain.test_estimator import X, from_last_column, quick
 
 NAMES = list("abcde")
 ROWS = X[:60]
@@ -68,7 +68,7 @@ def test_names_of_rows():
         with pytest.raises(InvalidValueError, match="row_names must name the 2 rows"):
             names(unordered)
     with pytest.raises(InvalidTypeError, match="class_names must be a sequence"):
-        SubsetExplainer(1, class_names={"good", "bad"})
+        SubsetExplainer(1, class_names={"good", "bad"}).fit(from_frame, few)
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from khot.errors import (
     RunFolderError,
 )
 from khot.explain import Columns, Patches, SubsetExplainer, Tokens, fidelity
-from khot.explain._training import rows_at_once
+from khot.explain._module import rows_at_once
 from khot.explain.maskers import Items
 from khot.topk import hard_topk
-from tests.explain.test_explainer import TEXTS, X, from_last_column, quick
+from tests.explain.test_estimator import TEXTS, X, from_last_column, quick
 
 FEW = X[:60]
 
@@ -242,9 +242,9 @@ def test_rows_networks_and_numbers_that_cannot_be_used():
         with pytest.raises(KhotError, match="X must be rows that can be counted"):
             SubsetExplainer(1).fit(from_last_column, rows)
     with pytest.raises(InvalidValueError, match="k must be at most 1000000, but got 1000000000000"):
-        SubsetExplainer(10**12)
+        SubsetExplainer(10**12).fit(from_last_column, FEW)
     with pytest.raises(InvalidValueError, match=r"selector must have all its parameters, .* is lazy"):
-        SubsetExplainer(1, selector=torch.nn.LazyLinear(5))
+        SubsetExplainer(1, selector=torch.nn.LazyLinear(5)).fit(from_last_column, FEW)
 
 
 def test_a_selector_that_leaves_out_items_is_told():
@@ -345,7 +345,7 @@ def test_a_training_that_diverges_says_what_to_do():
 
 def test_modules_that_wait_for_their_first_row_are_refused():
     with pytest.raises(InvalidValueError, match="is lazy"):
-        SubsetExplainer(1, selector=nn.LazyBatchNorm1d(affine=False))
+        SubsetExplainer(1, selector=nn.LazyBatchNorm1d(affine=False)).fit(from_last_column, FEW)
 
 
 def test_codes_must_be_tensors():

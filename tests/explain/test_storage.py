@@ -8,7 +8,8 @@ from torch import nn
 
 from khot.errors import ModelFileError
 from khot.explain import Columns, SubsetExplainer, Words
-from tests.explain.test_explainer import TEXTS, X, from_last_column, from_words, quick
+from khot.topk import neuralsort, successive_softmax
+from tests.explain.test_estimator import TEXTS, X, from_last_column, from_words, quick
 
 
 class Half(Columns):
@@ -41,7 +42,7 @@ def test_a_saved_explainer_chooses_as_before(masker, rows, model, tmp_path):
     np.testing.assert_array_equal(before.scores, after.scores)
     np.testing.assert_array_equal(before.masked, after.masked)
     assert before.items == after.items
-    assert loaded.explain(rows[:3]).full is None  # the black box is not stored
+    assert loaded.explain(rows[:3]).full is None  # the model is not stored
     assert (loaded.temperature_, loaded.history_) == (explainer.temperature_, explainer.history_)
 
 
@@ -50,7 +51,7 @@ def test_what_is_ones_own_is_given_again(tmp_path):
     explainer = quick(selector=selector, predictor=predictor, epochs=1).fit(from_last_column, X)
     explainer.save(tmp_path)
     for missing in ({"selector": nn.Linear(5, 5)}, {"predictor": Seen()}, {}):
-        with pytest.raises(ModelFileError, match="of your own: pass such a one"):
+        with pytest.raises(ModelFileError, match="of your own: pass one of the same kind"):
             SubsetExplainer.load(tmp_path, **missing)
     loaded = SubsetExplainer.load(tmp_path, selector=nn.Linear(5, 5), predictor=Seen())
     np.testing.assert_array_equal(loaded.explain(X[:9]).scores, explainer.explain(X[:9]).scores)
@@ -66,6 +67,19 @@ def test_a_masker_of_ones_own(tmp_path):
     assert SubsetExplainer.load(tmp_path, masker=explainer.masker_).explain(X[:2]).chosen.sum() == 2
 
 
+def test_the_relaxation_of_the_training_is_restored(tmp_path):
+    explainer = quick(relaxation=neuralsort, epochs=1).fit(from_last_column, X[:60])
+    explainer.save(tmp_path)
+    assert SubsetExplainer.load(tmp_path).relaxation is neuralsort
+    path = tmp_path / "explainer.json"
+    numbers = json.loads(path.read_text())
+    del numbers["relaxation"]  # as earlier versions wrote it
+    path.write_text(json.dumps(numbers))
+    assert SubsetExplainer.load(tmp_path).relaxation is successive_softmax
+    explainer.set_params(relaxation=lambda keys, k, temperature: neuralsort(keys, k, temperature)).save(tmp_path)
+    assert SubsetExplainer.load(tmp_path).relaxation is successive_softmax  # a user's own is not stored
+
+
 def test_damaged_folders(tmp_path):
     quick(epochs=1).fit(from_last_column, X).save(tmp_path)
     path = tmp_path / "explainer.json"
@@ -76,6 +90,7 @@ def test_damaged_folders(tmp_path):
         {"classes_": "x"},
         {"k": 0},
         {"sampler": "zz"},
+        {"relaxation": "zz"},
         {"temperature_": None},
         {"own": 3},
     ):

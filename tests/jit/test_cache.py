@@ -14,9 +14,15 @@ import torch
 import khot
 import khot._jit
 
-FOLDER = "khot/topk/successive/_compiled"
+FOLDER = "khot/_jit"
 TIMEOUT = 60  # seconds
-SMALL_KERNEL = "from khot.topk.successive._compiled import far_items as far; print(far.__file__, far.groups(100, 4))"
+SMALL_KERNEL = """
+import numpy as np
+from khot.keys import _compiled
+out = np.empty(3)
+_compiled.exponential((1, 2), out)
+print(_compiled.__file__, out)
+"""
 NO_SPACE = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"  # files of 100 bytes
 
 
@@ -91,14 +97,15 @@ def test_if_a_file_is_of_a_release_with_other_classes(package: Path, nowhere: st
     assert run(SMALL_KERNEL, **there) == expected
 
 
-def test_a_change_in_another_file_counts(package: Path, nowhere: str):
+@pytest.mark.parametrize("changed", ["_jit/vector_math.py", "keys/_compiled.py", "topk/successive/_compiled/nodes.py"])
+def test_a_change_in_another_file_counts(package: Path, nowhere: str, changed: str):
     environment = variables(package, nowhere, home=nowhere)
     run(SMALL_KERNEL, **environment)
-    (index,) = package.glob(f"{FOLDER}/__pycache__/far_items.groups*.nbi")
+    (index,) = package.glob(f"{FOLDER}/__pycache__/*_fill_exponential*.nbi")
     before = index.read_bytes()
     run(SMALL_KERNEL, **environment)
     assert index.read_bytes() == before
-    with (package / "khot" / "_jit" / "vector_math.py").open("a") as file:
+    with (package / "khot" / changed).open("a") as file:
         file.write("\n")
     run(SMALL_KERNEL, **environment)
     assert index.read_bytes() != before
@@ -106,7 +113,7 @@ def test_a_change_in_another_file_counts(package: Path, nowhere: str):
 
 def test_processes_that_compile_at_once(tmp_path: Path):
     """Both find no index; the one that was first to write its code is last to write its index."""
-    from khot._jit.compiler import _Files
+    from khot._jit.cache import _Files
 
     one, other = (_Files(str(tmp_path), "function", "stamp") for _ in range(2))
     one.save("signature", "code")

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("numba")
-from khot._jit.vector_math import decay32
+from khot._jit import vector_math
+from tests.jit.calling import from_python
 
+decay32 = from_python(vector_math.decay32)
 ONE = np.float32(1.0)
 
 

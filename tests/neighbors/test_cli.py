@@ -170,9 +170,9 @@ def test_accuracy_compares_labels_as_they_are_written(tmp_path, capsys):
     write(tmp_path / "odd.csv", [[*row, label or "?"] for row, label in zip(X.tolist(), y, strict=True)])
     run("fit", tmp_path / "train.csv", *FIT, "-o", tmp_path / "model")
     run("predict", tmp_path / "model", tmp_path / "odd.csv")
-    told = capsys.readouterr().err.split(maxsplit=2)
-    assert 0.6 < float(told[1]) < 0.7  # a third of the labels is unknown
-    assert "does not know the label '?'" in told[2]
+    printed = capsys.readouterr().err.split(maxsplit=2)
+    assert 0.6 < float(printed[1]) < 0.7  # a third of the labels is unknown
+    assert "does not know the label '?'" in printed[2]
 
 
 def test_ctrl_c_says_what_is_left(tmp_path, monkeypatch, capsys):

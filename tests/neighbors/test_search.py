@@ -36,7 +36,7 @@ def test_random_points(rows: int, k: int, memory: int):
 
 @pytest.mark.parametrize("memory", [5_000, 2**28])
 def test_ties_go_to_the_smaller_index(memory: int):
-    """Points of a grid, each many times over: more copies than the search keeps beside the k nearest."""
+    """Points of a grid, each many times over: more copies than the search keeps in addition to the k nearest."""
     grid = torch.cartesian_prod(torch.arange(3.0), torch.arange(3.0))
     references = grid.repeat(40, 1)[torch.randperm(360, generator=torch.Generator().manual_seed(0))]
     assert_exact(torch.cat([grid, grid + 0.5]), references, 9, memory=memory)

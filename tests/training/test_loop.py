@@ -77,8 +77,8 @@ def test_verbose_tells_every_epoch(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_of_many_epochs_some_are_told(tmp_path: Path, capsys: pytest.CaptureFixture):
     fit(network(), squared_error, data(), Settings(epochs=60, batch_size=50), folder=tmp_path, verbose=True)
-    told = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert told == [f"epoch {epoch} of 60" for epoch in range(3, 61, 3)]
+    printed = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert printed == [f"epoch {epoch} of 60" for epoch in range(3, 61, 3)]
 
 
 def test_without_validation_the_training_loss_tells_the_best(tmp_path: Path):

@@ -72,9 +72,9 @@ class TwoProcesses:
     def __init__(self, loss: float, stop: float) -> None:
         self.other = torch.tensor([loss, stop])
 
-    def all_reduce(self, told: torch.Tensor, reduce_op: str) -> torch.Tensor:
+    def all_reduce(self, tensor: torch.Tensor, reduce_op: str) -> torch.Tensor:
         assert reduce_op == "mean"
-        return (told + self.other) / 2
+        return (tensor + self.other) / 2
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from khot import _checks
 from khot._estimators.fitting import find_device
 from khot._estimators.scaling import Scaling
+from khot._estimators.scikit_learn import BaseEstimator
 from khot._estimators.storage import Kind, discard, load_weights, read_parts, reading, weights_of, write_parts
 from khot.errors import ModelFileError
 
@@ -37,6 +37,10 @@ class EncoderEstimator(BaseEstimator):
     scaling_: Scaling
     history_: list[dict[str, Any]]
     feature_names_in_: NDArray[Any]
+
+    def _keep(self, encoder: nn.Module, scaling: Scaling, history: list[dict[str, Any]]) -> None:
+        """Set what `fit` has learnt."""
+        self.encoder_, self.scaling_, self.history_ = encoder, scaling, history
 
     def save(self, path: Path | str) -> None:
         """Write the fitted model into a folder: numbers as JSON, tensors as safetensors.

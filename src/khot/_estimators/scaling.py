@@ -1,4 +1,4 @@
-"""Shift and scale of columns, learnt without overflow and without taking rounding errors for differences."""
+"""Shift and scale of columns, computed without overflow; rounding errors do not count as differences."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -106,7 +106,7 @@ def reading(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # safetensors has errors of its own
-        raise ModelFileError(f"{folder} cannot be read ({type(error).__name__}: {error}): save it anew") from error
+        raise ModelFileError(f"{folder} cannot be read ({type(error).__name__}: {error}): save it again") from error
 
 
 def weights_of(module: nn.Module, prefix: str) -> dict[str, Tensor]:

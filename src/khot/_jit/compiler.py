@@ -1,107 +1,106 @@
-"""Decorators that compile a function, without the GIL, and keep the machine code on disk if that can be written."""
+"""Decorators for compiled functions: parts, which Python cannot call, and the kernels that are made of them.
+
+Numba optimises every function that another one calls, translates it into machine code and links it into its caller,
+where all of it is optimised again: for functions that call each other ten levels deep this takes most of the time.
+Here a part is only type-checked and lowered; a kernel links all parts that it reaches, and they are optimised once,
+together. A part costs nothing at run time: LLVM puts it in place of every call.
+"""
 
 from collections.abc import Callable
-from contextlib import suppress
-from hashlib import sha256
-from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
-from khot._jit import team
-
-_PACKAGE = Path(__file__).parents[1]
-_SOURCES = sorted([*_PACKAGE.glob("_jit/*.py"), *_PACKAGE.rglob("_compiled.py"), *_PACKAGE.rglob("_compiled/*.py")])
-_STAMP = sha256(b"".join([*(path.read_bytes() for path in _SOURCES), bytes([team.FOUND])])).hexdigest()
+from khot._jit import threads
+from khot._jit.cache import keep_on_disk
+from khot._jit.notice import compiling
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
-class _Files(IndexDataCacheFile):
-    """Numba's files of a function: an index, and the machine code for each signature.
+class _NoEnvironment:
+    """In place of the code generator where Numba hands over a function's Python objects: parts have none."""
 
-    Numba numbers the latter, and indexes them before they are written; processes that compile at the same time then may
-    write the code for two signatures into one file. Ours have names of their own and are written first.
-    """
-
-    def save(self, key: Any, data: Any) -> None:
-        name = self._data_name(int.from_bytes(sha256(repr(key).encode()).digest()[:8]))
-        self._save_data(name, data)
-        self._save_index({**self._load_index(), key: name})
+    @staticmethod
+    def set_env(_name: str, _environment: Any) -> None:
+        pass
 
 
-class _Cache(FunctionCache):
-    """Numba's cache on disk; a full disk or a damaged file only costs the time to compile again.
+class _PartLibrary(JITCodeLibrary):
+    """The intermediate code of a part with all that it calls, neither optimised nor loaded."""
 
-    Numba keeps a function until its own file changes, or what it closes over. Ours call each other across files, so any
-    change counts, and only that: what it closes over is one of us.
-    """
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
 
-    def __init__(self, function: Callable) -> None:
-        super().__init__(function)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, _STAMP)
+    def add_llvm_module(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(ll_module)
 
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple()
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context)
-        except (OSError, EOFError, UnpicklingError, AttributeError, ImportError):  # the latter of an older release
-            with suppress(OSError):
-                self.flush()
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):
-            super().save_overload(sig, data)
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironment
 
 
-def _compiled(fastmath: set[str], arrays: bool = False) -> Callable[[Callable], Any]:
-    options = {**OPTIONS, "fastmath": fastmath or False, "_nrt": arrays, "forceinline": not arrays}
-
-    def decorate(function: Callable) -> Any:
-        dispatcher: Any = njit(**options)(function)
-        with suppress(RuntimeError):  # there may be no folder that can be written
-            dispatcher._cache = _Cache(function)
-        return dispatcher
-
-    return decorate
+class _PartCompiler(Compiler):
+    def compile_extra(self, func: Callable) -> Any:
+        self.state.library = _PartLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        return super().compile_extra(func)
 
 
-ieee = _compiled(set(), arrays=True)
+class _KernelCompiler(Compiler):
+    def compile_extra(self, func: Callable) -> Any:
+        with compiling():
+            return super().compile_extra(func)
+
+
+def _part(fastmath: set[str], arrays: bool = False) -> Callable[[Callable], Any]:
+    options: dict[str, Any] = {**OPTIONS, "fastmath": fastmath or False, "_nrt": arrays, "forceinline": not arrays}
+    options |= {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True}
+    return njit(**options)  # pyright: ignore[reportCallIssue]
+
+
+view = njit(inline="always")
+"""For functions that return views of arrays: their source is put in place of every call."""
+
+ieee = _part(set(), arrays=True)
 """For arithmetic that must be done as it is written."""
 
-fma = _compiled({"contract"})
+fma = _part({"contract"})
 """For arithmetic whose order matters.
 
-This, `reorder` and `no_nan` are put in place of every call: to hand over arrays takes as long as a short loop.
+This, `reorder` and `no_nan` can take arrays and cut views of them, but not return them.
 """
 
-allocates = _compiled({"contract"}, arrays=True)
-"""The same for functions that make or return arrays, or call such: they count references, which takes time.
+allocates = _part({"contract"}, arrays=True)
+"""`fma` for functions that make or return arrays, or call such: they count references, which takes time."""
 
-All others can only take arrays and cut views of them.
-"""
-
-reorder = _compiled({"contract", "reassoc", "nsz"})
+reorder = _part({"contract", "reassoc", "nsz"})
 """For sums, which may be taken in the order of the vector lanes."""
 
-no_nan = _compiled({"contract", "reassoc", "nsz", "nnan"})
+no_nan = _part({"contract", "reassoc", "nsz", "nnan"})
 """For maxima, which LLVM vectorises only so. With a NaN among the numbers the result is any number."""
 
 
-def shared(kernel: Any) -> Any:
-    """Make of a compiled kernel(first, last, *arguments), which returns a number, one for several threads.
+def kernel(part: Any) -> Any:
+    """Make of part(first, last, *arguments), which returns a number, a function that Python can call.
 
-    That is function(first, last, step, threads, *arguments). It calls the kernel for blocks of `step`, in any order,
-    and returns the lowest of the numbers.
+    That is function(first, last, step, workers, fork, *arguments), see `khot._jit.threads.in_blocks`. It calls the part
+    for blocks of `step`, in any order, and returns the lowest of the numbers.
     """
 
-    def function(first, last, step, threads, *arguments):
-        return team.divide(kernel, arguments, first, last, step, threads)
+    def function(first, last, step, workers, fork, *arguments):
+        return threads.divide(part, arguments, first, last, step, workers, fork)
 
-    function.__qualname__ = f"shared.{kernel.__module__}.{kernel.__name__}"
-    return allocates(function)
+    function.__qualname__ = f"{part.__name__}_kernel.{part.__module__}"
+    options: dict[str, Any] = {**OPTIONS, "fastmath": {"contract"}, "_nrt": True}
+    dispatcher = njit(**options, pipeline_class=_KernelCompiler)(function)
+    keep_on_disk(dispatcher)
+    return dispatcher

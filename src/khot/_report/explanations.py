@@ -1,4 +1,4 @@
-"""Pages of explained rows."""
+"""HTML pages of explained rows."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ STYLE = (
 
 
 class Marked(Protocol):
-    """A row whose items are texts, of which some are chosen, with what a model says about the whole and the chosen."""
+    """A row of texts of which some are chosen, with a model's probabilities for all of them and for the chosen ones."""
 
     @property
     def items(self) -> list[str]: ...
@@ -43,12 +43,12 @@ def write_columns(
     classes: Sequence[str],
     introduction: str = "",
 ) -> None:
-    """Write a page that shows the same rows, explained in different ways, side by side."""
+    """Write a page with the same rows explained in different ways, one column for each way (heading, rows)."""
     width = 100 / len(columns)
-    heads = "".join(f'<th style="width: {width:g}%">{escape(head)}</th>' for head, _ in columns)
+    headings = "".join(f'<th style="width: {width:g}%">{escape(heading)}</th>' for heading, _ in columns)
     rows = zip(*([f"<td>{_marked(row, classes)}</td>" for row in rows] for _, rows in columns), strict=True)
     body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-    write_explanations(path, title, [f'<table class="khot"><tr>{heads}</tr>{body}</table>'], introduction)
+    write_explanations(path, title, [f'<table class="khot"><tr>{headings}</tr>{body}</table>'], introduction)
 
 
 def _marked(row: Marked, classes: Sequence[str]) -> str:
@@ -59,16 +59,16 @@ def _marked(row: Marked, classes: Sequence[str]) -> str:
 
 
 def write_explanations(path: Path, title: str, rows: Sequence[str], introduction: str = "") -> None:
-    """Write a page of rows that are HTML already."""
+    """Write a page of rows that are already HTML."""
     page = render("explanations.html", title=title, introduction=introduction, style=STYLE, rows=rows)
     write_text(path, page)
 
 
-def picture(pixels: NDArray[np.uint8], told: str) -> str:
-    """An image (height, width, 3) as HTML, with what it shows in words."""
+def picture(pixels: NDArray[np.uint8], description: str) -> str:
+    """An image (height, width, 3) as an HTML element with a description."""
     from matplotlib.image import imsave
 
     file = BytesIO()
     imsave(file, pixels, format="png")
-    told = escape(told)
-    return f'<img src="data:image/png;base64,{b64encode(file.getvalue()).decode()}" alt="{told}" title="{told}">'
+    text = escape(description)
+    return f'<img src="data:image/png;base64,{b64encode(file.getvalue()).decode()}" alt="{text}" title="{text}">'

@@ -1,7 +1,22 @@
-"""The figures, drawn with matplotlib, which loads only here."""
+"""Figures of probabilities and of times."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#eeca3b", "#72b7b2", "#9d755d", "#ff9da6", "#79706e")
+GRID = {"color": "#dddddd", "linewidth": 0.6}
+
+
+def new_axes(title: str, width: float = 7.0) -> tuple[Any, Any]:
+    """Make a figure with a title, and its axes without a frame."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(title, fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
 
 
 def subset_histogram(
@@ -11,24 +26,33 @@ def subset_histogram(
     series: Sequence[tuple[str, Sequence[float], Sequence[float]]],
     title: str,
 ) -> None:
-    """Bars of empirical frequencies with their intervals, one colour a series, over the true probabilities."""
-    from matplotlib.figure import Figure
+    """Draw frequencies of subsets as bars with error bars, and their true probabilities as lines.
 
-    figure = Figure(figsize=(max(7.0, 1.1 * len(labels)), 4.2), layout="constrained")
-    axes = figure.subplots()
+    Parameters
+    ----------
+    path : Path
+        The PNG file to write.
+    labels : sequence of str
+        Names of the subsets.
+    true : sequence of float
+        Their true probabilities.
+    series : sequence of (name, frequencies, errors)
+        One colour each.
+    title : str
+        Title of the figure.
+    """
+    figure, axes = new_axes(title, max(7.0, 1.1 * len(labels)))
     width = 0.8 / max(1, len(series))
     for i, (name, heights, errors) in enumerate(series):
         centres = [x - 0.4 + width * (i + 0.5) for x in range(len(labels))]
-        colour = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756")[i % 5]
+        colour = COLOURS[i % len(COLOURS)]
         axes.bar(centres, heights, width * 0.92, yerr=errors, label=name, color=colour, ecolor="#333333", capsize=2)
-    places = range(len(labels))
-    left, right = [x - 0.44 for x in places], [x + 0.44 for x in places]
+    positions = range(len(labels))
+    left, right = [x - 0.44 for x in positions], [x + 0.44 for x in positions]
     axes.hlines(true, left, right, color="black", linewidth=1.6, label="true p(S|w)")
-    axes.set_xticks(places, labels, rotation=0 if len(labels) <= 20 else 90)
+    axes.set_xticks(positions, labels, rotation=0 if len(labels) <= 20 else 90)
     axes.set_xlabel("subset")
     axes.set_ylabel("probability")
-    axes.set_title(title, fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     figure.savefig(path, dpi=150)
 
@@ -36,14 +60,26 @@ def subset_histogram(
 def timing_lines(
     path: Path, candidates: Sequence[int], series: Sequence[tuple[str, Sequence[float]]], title: str
 ) -> None:
-    """Seconds against the number of candidates, log-log; of two series in a row, one colour, the first is dashed."""
-    from matplotlib.figure import Figure
+    """Draw seconds against the number of candidates, both on logarithmic axes.
+
+    Series come in pairs of one colour, a dashed line and then a solid one.
+
+    Parameters
+    ----------
+    path : Path
+        The PNG file to write.
+    candidates : sequence of int
+        Numbers of candidates.
+    series : sequence of (name, seconds)
+        One line each.
+    title : str
+        Title of the figure.
+    """
     from matplotlib.ticker import NullLocator
 
-    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_axes(title)
     for i, (name, seconds) in enumerate(series):
-        colour, style = ("#4c78a8", "#f58518", "#54a24b")[i // 2 % 3], ("--", "-")[i % 2]
+        colour, style = COLOURS[i // 2 % len(COLOURS)], ("--", "-")[i % 2]
         axes.plot(candidates, seconds, style, color=colour, marker="o", markersize=5, linewidth=1.8, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -51,8 +87,6 @@ def timing_lines(
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("candidates m")
     axes.set_ylabel("seconds")
-    axes.set_title(title, fontsize=10)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", **GRID)
     axes.legend(frameon=False)
     figure.savefig(path, dpi=150)

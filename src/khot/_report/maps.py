@@ -1,4 +1,4 @@
-"""Maps of points in the plane, coloured by label: a picture, and a page to look closer."""
+"""Maps of points in the plane, coloured by label: a PNG picture, and an HTML page to zoom into."""
 
 import base64
 import re
@@ -10,23 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from khot._files import new_file, write_array, write_text
+from khot._report.figures import COLOURS
 from khot._report.page import render
 
-_COLOURS = (
-    *("#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#eeca3b", "#72b7b2", "#9d755d", "#ff9da6", "#79706e"),
-    *("#1f5fa8", "#a85a00", "#1f7a33", "#a61c28", "#6a3d9a", "#b8a000", "#00797d", "#5c4033", "#d6336c", "#333333"),
-)
-_UNLABELLED = "#4c78a8"
-_RANGES = 10  # of numbers that are too many to be classes
-_MOST = 40  # numbers that may be classes
-_LISTED = 28  # classes in the legend of a picture
-_LONGEST = 28  # characters of a name in a picture
+_DARK = ("#1f5fa8", "#a85a00", "#1f7a33", "#a61c28", "#6a3d9a", "#b8a000", "#00797d", "#5c4033", "#d6336c", "#333333")
+_CLASS_COLOURS = COLOURS + _DARK
+_MAX_CLASSES = 40  # different numbers that are still shown as classes
+_RANGES = 10  # into which more numbers than that are divided
+_MAX_LISTED = 28  # classes in the legend of a picture
+_MAX_CHARACTERS = 28  # of a name in a picture
 
 
 def write_map(
     folder: Path, points: np.ndarray, labels: np.ndarray | None, title: str, names: Sequence[str] | None = None
 ) -> list[Path]:
-    """Write points (n, d) into points.npy, and of two dimensions a picture and a page; their paths."""
+    """Write points (n, d) to points.npy and, if d is 2, to map.png and map.html; return the paths."""
     paths = [folder / "points.npy"]
     write_array(paths[0], points)
     if points.shape[1] == 2:
@@ -37,7 +35,7 @@ def write_map(
 
 
 def scatter_picture(path: Path, points: np.ndarray, labels: np.ndarray | None, title: str) -> None:
-    """Draw points (n, 2) as a PNG, with a legend if there are labels (n,)."""
+    """Draw points (n, 2) as a PNG picture, with a legend if there are labels (n,)."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -45,7 +43,7 @@ def scatter_picture(path: Path, points: np.ndarray, labels: np.ndarray | None, t
     figure = Figure(figsize=(8.4, 7.0), layout="constrained")
     axes = figure.subplots()
     size = float(np.clip(60_000 / max(1, len(points)), 1.0, 24.0))
-    order = np.random.default_rng(0).permutation(len(points))  # so that no class lies on top
+    order = np.random.default_rng(0).permutation(len(points))  # no class covers the others
     colours = np.array(groups.colours)[groups.numbers[order]]
     axes.scatter(*points[order].T, s=size, c=colours, linewidths=0, alpha=0.8)
     axes.set_aspect("equal", adjustable="datalim")
@@ -56,10 +54,10 @@ def scatter_picture(path: Path, points: np.ndarray, labels: np.ndarray | None, t
     if labels is not None:
         listed = [
             Line2D([], [], linestyle="", marker="o", color=colour, label=_plain(_short(name)))
-            for name, colour in list(zip(groups.names, groups.colours, strict=True))[:_LISTED]
+            for name, colour in list(zip(groups.names, groups.colours, strict=True))[:_MAX_LISTED]
         ]
-        if len(groups.names) > _LISTED:
-            others = f"... {len(groups.names) - _LISTED:,} others"
+        if len(groups.names) > _MAX_LISTED:
+            others = f"... {len(groups.names) - _MAX_LISTED:,} others"
             listed.append(Line2D([], [], linestyle="", label=others))
         figure.legend(handles=listed, frameon=False, loc="outside right center", fontsize=9)
     with new_file(path) as part:
@@ -69,7 +67,10 @@ def scatter_picture(path: Path, points: np.ndarray, labels: np.ndarray | None, t
 def scatter_page(
     path: Path, points: np.ndarray, labels: np.ndarray | None, title: str, names: Sequence[str] | None = None
 ) -> None:
-    """Write a page that needs no network: points (n, 2) to zoom into, with their labels (n,) and names or numbers."""
+    """Write an HTML page with points (n, 2) to zoom into; the pointer shows the label and the name of a point.
+
+    Without `names`, the name of a point is its number. The page works without a network.
+    """
     groups = _groups(points, labels)
     data = {
         "points": _packed(points, "<f4"),
@@ -84,44 +85,44 @@ def scatter_page(
 
 
 class _Groups(NamedTuple):
-    """Points of the same colour: their names and colours, the group of each point, and its value if it is a number."""
+    """Groups of points that share a colour."""
 
     names: list[str]
     colours: list[str]
-    numbers: np.ndarray
-    values: np.ndarray | None = None
+    numbers: np.ndarray  # the group of each point
+    values: np.ndarray | None = None  # the label of each point, if the groups are ranges of numbers
 
 
 def _groups(points: np.ndarray, labels: np.ndarray | None) -> _Groups:
-    """A group for each label, or for ranges of numbers if there are too many."""
+    """One group for each label, or for each range if the labels are too many different numbers."""
     if labels is None:
-        return _Groups(["points"], [_UNLABELLED], np.zeros(len(points), dtype=np.int64))
-    if labels.dtype == object:  # missing ones do not compare with others
+        return _Groups(["points"], [COLOURS[0]], np.zeros(len(points), dtype=np.int64))
+    if labels.dtype == object:  # missing labels cannot be sorted with others
         labels = np.array(["" if label is None else str(label) for label in labels])
-    classes, numbers = np.unique(labels, return_inverse=True)  # numbers by their size, texts by their letters
-    values = _measured(labels) if len(classes) > _MOST else None
+    classes, numbers = np.unique(labels, return_inverse=True)  # sorts numbers by size, texts by letters
+    values = _finite_numbers(labels) if len(classes) > _MAX_CLASSES else None
     if values is not None:
         return _ranges(values)
     names = [str(name) for name in classes]
     if labels.dtype.kind in "SU":
-        order = sorted(range(len(names)), key=lambda i: _with_numbers(names[i]))
+        order = sorted(range(len(names)), key=lambda i: _natural_order(names[i]))
         names, numbers = [names[i] for i in order], np.argsort(order)[numbers]
-    colours = [_UNLABELLED] if len(names) == 1 else [_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
+    colours = [_CLASS_COLOURS[i % len(_CLASS_COLOURS)] for i in range(len(names))]
     return _Groups(names, colours, numbers)
 
 
-def _with_numbers(name: str) -> list[tuple[int, float, str]]:
-    """To sort by: the numbers in a name count by their size, so that class2 comes before class10.
+def _natural_order(name: str) -> list[tuple[int, float, str]]:
+    """Sort key that compares the numbers in a name by size: class2 comes before class10.
 
-    >>> sorted(["class10", "class2", "b"], key=_with_numbers)
+    >>> sorted(["class10", "class2", "b"], key=_natural_order)
     ['b', 'class2', 'class10']
     """
     parts = re.split("([0-9]+)", name)
     return [(0, float(part), part) if re.match("[0-9]", part) else (1, 0.0, part) for part in parts if part]
 
 
-def _measured(labels: np.ndarray) -> np.ndarray | None:
-    """The labels as numbers, if all are finite ones."""
+def _finite_numbers(labels: np.ndarray) -> np.ndarray | None:
+    """The labels as numbers if all of them are finite numbers, otherwise None."""
     try:
         values = labels.astype(np.float64)
     except ValueError:
@@ -130,7 +131,7 @@ def _measured(labels: np.ndarray) -> np.ndarray | None:
 
 
 def _ranges(values: np.ndarray) -> _Groups:
-    """Ranges with about as many points each, from dark to light."""
+    """Ranges with about equal numbers of points, from dark to light."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -142,15 +143,16 @@ def _ranges(values: np.ndarray) -> _Groups:
 
 
 def _short(name: str) -> str:
-    """To stand in a legend, which would leave out what begins with an underscore."""
-    name = name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "..."
+    """Shorten a name for a legend. matplotlib leaves out names that begin with an underscore, so those get a space."""
+    name = name if len(name) <= _MAX_CHARACTERS else name[: _MAX_CHARACTERS - 3] + "..."
     return f" {name}" if name.startswith("_") else name
 
 
 def _plain(text: str) -> str:
-    """Not to be taken for a formula."""
+    """Escape dollar signs, between which matplotlib would set a formula."""
     return text.replace("$", r"\$")
 
 
 def _packed(values: Any, dtype: str) -> str:
+    """Bytes of an array in base64, for the script of the page."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode("ascii")

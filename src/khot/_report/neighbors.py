@@ -1,4 +1,4 @@
-"""Pictures of neighbour classifiers: the images that voted, and the accuracy while it was learnt."""
+"""Figures of neighbour classifiers: the images that voted, and the accuracy during training."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from khot._report.figures import GRID, new_axes
+
 RIGHT, WRONG = "#2e7d32", "#c62828"
 
-_ROW, _COLUMN = 1.36, 1.07  # heights and widths of an image from one to the next
+_ROW, _COLUMN = 1.36, 1.07  # distance from one image to the next
 
 
 def neighbor_rows(
@@ -20,9 +22,24 @@ def neighbor_rows(
     neighbor_labels: np.ndarray,
     title: str,
 ) -> None:
-    """Each query image (q, h, w[, c]) with its neighbours (q, k, h, w[, c]) to its right, framed by whether they agree.
+    """Draw query images, each with its neighbours to its right.
 
-    A green frame is a vote for the query's own label, a red one another vote, which stands below the image.
+    A neighbour with the label of the query has a green frame, any other a red one. Labels are below the images.
+
+    Parameters
+    ----------
+    path : Path
+        The PNG file to write.
+    queries : ndarray, shape (q, h, w) or (q, h, w, 3)
+        Images.
+    predictions, labels : ndarray, shape (q,)
+        Predicted and true labels of the queries.
+    neighbors : ndarray, shape (q, k, h, w) or (q, k, h, w, 3)
+        Images.
+    neighbor_labels : ndarray, shape (q, k)
+        Labels of the neighbours.
+    title : str
+        Title of the figure.
     """
     from matplotlib.figure import Figure
 
@@ -32,8 +49,8 @@ def neighbor_rows(
     axes = figure.subplots()
     for i in range(rows):
         right, top = predictions[i] == labels[i], _ROW * i
-        told = labels[i] if right else f"{labels[i]}, taken\nfor {predictions[i]}"
-        _image(axes, queries[i], 0.0, top, told, "#000000" if right else WRONG)
+        label = labels[i] if right else f"{labels[i]}, taken\nfor {predictions[i]}"
+        _image(axes, queries[i], 0.0, top, label, "#000000" if right else WRONG)
         for j in range(k):
             agrees = neighbor_labels[i, j] == labels[i]
             _image(axes, neighbors[i, j], 1.4 + _COLUMN * j, top, neighbor_labels[i, j], RIGHT if agrees else WRONG)
@@ -46,29 +63,25 @@ def neighbor_rows(
 
 
 def accuracy_curves(path: Path, series: Sequence[tuple[str, Sequence[float]]], title: str) -> None:
-    """Held-out accuracy in percent after every epoch."""
-    from matplotlib.figure import Figure
+    """Draw held-out accuracies in percent after every epoch, one line for each series (name, percents)."""
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_axes(title)
     for name, percents in series:
         axes.plot(range(1, len(percents) + 1), percents, marker="o", markersize=3, linewidth=1.6, label=name)
     best = max(max(percents) for _, percents in series)
     lowest = min(np.median(percents) for _, percents in series)
-    axes.set_ylim(lowest - (best - lowest), best + 0.1 * (best - lowest) + 0.1)  # the rest would be flat at the top
+    axes.set_ylim(lowest - (best - lowest), best + 0.1 * (best - lowest) + 0.1)  # lower values would squeeze the lines
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("held-out accuracy, %")
-    axes.set_title(title, fontsize=10)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", **GRID)
     axes.legend(frameon=False, loc="lower right")
     figure.savefig(path, dpi=150)
 
 
 def _image(axes: Any, pixels: np.ndarray, left: float, top: float, label: str, colour: str) -> None:
-    """An image of size 1 in a coloured frame, with its label below."""
+    """Draw an image of width and height 1 in a coloured frame, with its label below."""
     from matplotlib.patches import Rectangle
 
     colours = "gray_r" if pixels.ndim == 2 else None

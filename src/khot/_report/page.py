@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: text, tables and pictures in one file that needs no network."""
+"""Self-contained HTML pages: text, tables and pictures in one file that works without a network."""
 
 import base64
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from khot._files import write_text
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: some text, maybe a table in plain text, and PNG pictures."""
+    """A part of a page: a text, perhaps a table in plain text, and PNG pictures."""
 
     heading: str
     text: str
@@ -20,12 +20,12 @@ class Section:
 
 
 def write_page(path: Path, title: str, introduction: str, sections: Sequence[Section]) -> None:
-    """Write a page, with its pictures inside."""
+    """Write a page that contains its pictures."""
     write_text(path, render("page.html", title=title, introduction=introduction, sections=sections))
 
 
 def render(template: str, **values: Any) -> str:
-    """The text of a template of `khot._report` with some values."""
+    """Fill in a template of `khot._report`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("khot._report"), autoescape=True, undefined=StrictUndefined)

@@ -1,4 +1,4 @@
-"""Rows and labels from CSV, NPY, NPZ and Parquet files, and tables to CSV."""
+"""Tables in and out: rows and labels from CSV, NPY, NPZ and Parquet files, and CSV files to write. No torch."""
 
 from khot._tables.labelled import read_queries, read_rows
 from khot._tables.labels import read_labels

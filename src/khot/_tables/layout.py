@@ -1,27 +1,27 @@
-"""What stands where in the file of a training, kept for later files."""
+"""The columns of a training file, saved with the model so that later files are read in the same way."""
 
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from khot._files import write_text
+from khot._files import write_json
 from khot.errors import DataFileError
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What stands where in a CSV file.
+    """The columns of a CSV file.
 
     Attributes
     ----------
     columns : list of str or None
-        Names of the columns but the label, if the file has names.
+        Names of the columns of numbers, without the label; None if the file has no names.
     label : str or None
         Name of the label column.
     place : int
-        Number of the label column, from 0, among those that are not ignored.
+        Index of the label column among the columns that are not ignored.
     ignored : list of str
-        Names of columns that are left out, if they are there.
+        Names of columns to leave out where they exist.
     """
 
     columns: list[str] | None
@@ -31,12 +31,12 @@ class Layout:
 
 
 def write_layout(path: Path, layout: Layout) -> None:
-    """Keep a layout as JSON."""
-    write_text(path, json.dumps(asdict(layout), indent=1) + "\n")
+    """Save a layout as JSON."""
+    write_json(path, asdict(layout))
 
 
 def read_layout(path: Path) -> Layout | None:
-    """The layout that was kept, or None if there is no such file."""
+    """Load a saved layout; None if there is no such file."""
     if not path.is_file():
         return None
     try:
@@ -48,19 +48,19 @@ def read_layout(path: Path) -> Layout | None:
         if not isinstance(layout.place, int):
             raise TypeError("place must be a number")
     except (TypeError, ValueError) as error:
-        raise DataFileError(f"{path} is damaged ({error}): train the model anew") from error
+        raise DataFileError(f"{path} is damaged ({error}): train the model again") from error
     return layout
 
 
-def by_name(path: Path, names: list[str], columns: list[str], label: str | None = None) -> list[int]:
-    """Where the `columns` of the training stand among the `names` of a file, which may have one more, the label."""
+def order_of_columns(path: Path, names: list[str], columns: list[str], label: str | None = None) -> list[int]:
+    """Indices of the training `columns` among the `names` of a file, which may also have the label."""
     for name in columns:
         if name not in names:
-            raise DataFileError(f"{path} has no column {name!r}, which the model was trained with: add it")
+            raise DataFileError(f"{path} has no column {name!r}, with which the model was trained: add it")
     for name in names:
         if name not in columns and name != label:
             raise DataFileError(
-                f"{path} has a column {name!r}, which the model was not trained with: leave it out of the file, or "
+                f"{path} has a column {name!r}, with which the model was not trained: remove it from the file, or "
                 "ignore it (--ignore)"
             )
     return [names.index(name) for name in columns]

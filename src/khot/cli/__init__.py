@@ -15,11 +15,11 @@ from khot.cli.renamed import with_new_names
 from khot.cli.reproduce import reproduce
 from khot.errors import KhotError
 
-app = App(
+app: App = App(
     name="khot",
     help="Differentiable subset sampling.",
     version=khot.__version__,
-    suppress_keyboard_interrupt=False,  # it would print nothing
+    suppress_keyboard_interrupt=False,  # cyclopts would exit without a message
 )
 app.command(demo)
 app.command(embed)
@@ -29,15 +29,15 @@ app.command(reproduce)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command, by default that of the process. Errors in the input end in one line, not in a traceback."""
-    shown: set[str] = set()
+    """Run a command, by default that of `sys.argv`; a user's mistake ends in one line and not in a traceback."""
+    printed: set[str] = set()
 
-    def show(message: Warning | str, *_: object) -> None:
-        if str(message) not in shown:  # a model may repeat a warning in every call
+    def print_once(message: Warning | str, *_: object) -> None:
+        if str(message) not in printed:  # a model may repeat its warning in every call
             print(f"khot: {message}", file=sys.stderr)
-        shown.add(str(message))
+        printed.add(str(message))
 
-    warnings.showwarning = show
+    warnings.showwarning = print_once
     try:
         try:
             app(with_new_names(sys.argv[1:] if arguments is None else arguments))
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt as stop:
         print(f"khot: {str(stop) or 'stopped by Ctrl-C'}", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe; nothing may be written at exit either
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe; Python must not flush to it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except UnicodeEncodeError as error:
@@ -54,5 +54,5 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except (KhotError, OSError) as error:
         missing = error.filename if isinstance(error, FileNotFoundError) else None
-        print(f"khot: {error if missing is None else f'there is no {missing}: look at the path'}", file=sys.stderr)
+        print(f"khot: {error if missing is None else f'{missing} does not exist: check the path'}", file=sys.stderr)
         sys.exit(2)

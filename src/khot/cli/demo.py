@@ -1,4 +1,4 @@
-"""`khot demo`: see what khot does."""
+"""`khot demo`: the main uses of khot on one page."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ def demo(*, out: Path = Path("khot-demo")) -> None:
     Parameters
     ----------
     out
-        Folder for index.html, its pictures and data.
+        Folder for index.html and its pictures and data.
     """
     from khot.experiments.demo import run
 

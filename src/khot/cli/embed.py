@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from khot.cli.files import check_folder_option, check_inputs, check_outputs
 from khot.cli.numbers import WholeNumber
 
-embed = App(name="embed", help="Embed rows into a few dimensions so that neighbours stay neighbours.")
+embed: App = App(name="embed", help="Embed rows into a few dimensions so that neighbours stay neighbours.")
 
 
 @embed.command
@@ -43,7 +43,7 @@ def fit(
     ----------
     rows
         A CSV, NPY or Parquet file of numbers, or an NPZ file with an array X, and perhaps labels y. An NPY file may be
-        larger than the memory.
+        larger than memory.
     out
         Folder for the encoder, the points (points.npy) and, in two dimensions, the map (map.png, map.html).
     dimensions
@@ -69,7 +69,7 @@ def fit(
     encoder
         Size of the network.
     pretrain
-        Train the layers one by one first.
+        Whether to train the layers one by one first.
     epochs
         Number of passes over the data.
     batch_size
@@ -77,13 +77,13 @@ def fit(
     learning_rate
         Learning rate of Adam; by default one cycle up to 0.01.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     devices
         Number of processes to train with.
     seed
         Seed of all random numbers.
     folder
-        Folder to keep the training in, so that it can be resumed.
+        Folder for the checkpoints of the training, from which it can be resumed.
     resume
         Continue the training in --folder.
     """
@@ -160,11 +160,11 @@ def transform(
     labels
         Name of a column of labels to leave out, if it is not the one of the training.
     ignore
-        Names of more columns to leave out, with spaces between them.
+        Names of further columns to leave out, with spaces between them.
     id
         Name of a column with names of the rows, which is left out and becomes the first column of a CSV file of points.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     """
     from khot._estimators.storage import LAYOUT
     from khot._tables import Layout, check_points, read_layout, read_matrix, read_texts, write_points
@@ -179,7 +179,7 @@ def transform(
     left_out = [name for name in [*layout.ignored, *ignore, id, layout.label] if name not in kept]
     table = read_matrix(rows, labels, left_out, layout.columns or [])
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # its columns are in order
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # the columns are in the right order
         points = embedding.transform(table.rows)
     write_points(out, points, list(embedding.get_feature_names_out()), row_names)
     print(f"wrote {out}")

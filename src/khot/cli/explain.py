@@ -1,4 +1,4 @@
-"""`khot explain ...`: learn which items of the rows of a file a model rests on, and show them."""
+"""`khot explain ...`: learn which items of the rows of a file determine a model's predictions, and show them."""
 
 import json
 import sys
@@ -10,8 +10,11 @@ from cyclopts import App, Parameter
 
 from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
+from khot.errors import InvalidValueError, ModelFileError, one_line
 
-explain = App(name="explain", help="Explain what a model says about rows by the k items that tell most about it.")
+explain: App = App(
+    name="explain", help="Explain a model's predictions by the k items of a row that tell most about them."
+)
 
 
 @explain.command
@@ -40,66 +43,65 @@ def fit(
     folder: Path | None = None,
     resume: bool = False,
 ) -> None:
-    """Train an explainer on what a model says about the rows of a file, and save it.
+    """Train an explainer on a model's predictions for the rows of a file, and save it.
 
     Parameters
     ----------
     rows
-        A CSV or Parquet file: texts in a column (--text), or numbers in all columns. Or an NPY file of numbers, or an
-        NPZ file with an array X.
+        CSV or Parquet file with texts in one column (--text) or numbers in all columns; NPY file of numbers, or NPZ
+        file with an array X.
     model
-        The model, as module:function, with the module in the current folder or installed: a function from a list of
-        texts, or an array of numbers, to the probabilities (n, classes) of the classes.
+        The model as module:function, with the module installed or in the current folder. The function takes a list of
+        texts, or an array of numbers, and returns class probabilities (n, classes).
     out
         Folder for the explainer.
     k
-        Items to choose.
+        Number of items to choose.
     text
         Name of the column with the texts.
     items
-        Whether words or sentences of the texts are chosen.
+        Whether to choose words or sentences of the texts.
     length
-        Of a text with more words, only the last so many can be chosen, 400 by default; of a longer sentence, the first
-        so many words are read, 100 by default. Shorter is quicker.
+        Maximum number of words. Of longer texts, only the last words can be chosen (400 by default). Of longer
+        sentences, only the first words are read (100 by default). Shorter is faster.
     sentences
-        Of a text with more sentences, only the first so many can be chosen, 15 by default.
+        Maximum number of sentences (15 by default). Of longer texts, only the first sentences can be chosen.
     header
-        Whether the first line of a table has the names of the columns; by default that is seen from what it holds.
+        Whether the first line of a table has the names of the columns; by default this is detected.
     ignore
-        Names of columns that are not for the model, such as an id and the label, with spaces between them. Of a file
-        with texts, all columns but that of --text are ignored.
+        Names of columns that are not for the model, such as an id and the label, separated by spaces. With --text, all
+        other columns are ignored.
     classes
-        Names of the model's classes, with spaces between them, for the pages.
+        Names of the model's classes for the pages, separated by spaces.
     sampler
         subset for relaxed subset sampling, l2x for the independent samples of L2X.
     for_class
-        Choose the items that speak for the class that the model names, not those that tell most about what it says.
+        Choose the items that are evidence for the predicted class, not those that tell most about the output.
     random_choices
-        Ask the model also about so many random choices of k items of each row, and learn from its answers: more from as
-        many rows, but the model is asked about so many times as many. By default 3 for fewer than 2,000 rows and with
-        --for-class, else none.
+        Number of random subsets of each row that the model is queried on, in addition to the whole rows. More of them
+        improve the explainer where rows are few. By default 3 for fewer than 2,000 rows and with --for-class, else 0.
     temperature
-        Temperature of the relaxation; by default the best of five after a short training with each.
+        Temperature of the relaxation; by default the best of five after a short training at each.
     epochs
-        Most passes over the data; of few rows as many as the search for the temperature takes, if that is more.
+        Maximum number of passes over the data; more if the search for the temperature takes more.
     batch_size
-        Rows of a training step.
+        Rows per training step.
     learning_rate
-        Rate of RMSprop.
+        Learning rate of RMSprop.
     device
-        Kind of device for the explainer.
+        Device of the explainer's networks.
     seed
-        Seed of all that is random.
+        Seed of the random numbers.
     folder
         Folder to keep the trainings in, so that they can be resumed.
     resume
-        Go on with the trainings in the folder of --folder.
+        Resume the trainings in the folder of --folder.
     """
     from khot._estimators.storage import BLACK_BOX, EXPLAINER, check_folder
     from khot._files import write_text
     from khot.explain import SubsetExplainer
 
-    here = Path.cwd()  # which the model may change
+    here = Path.cwd()  # the model may change it
     check_folder(out, EXPLAINER)
     check_folder_option(folder, out)
     _check_kind(text, items, length, sentences)
@@ -150,30 +152,31 @@ def apply(
     explainer
         Folder of an explainer that `khot explain fit` or `SubsetExplainer.save` wrote.
     rows
-        A file like that of the training; columns with names may have another order.
+        A file like that of the training. Columns with names may be in another order.
     model
-        The model as module:function, which is imported and called. By default that of `khot explain fit`, whose name
-        the explainer has kept: look at it (black_box.json) if the explainer is not your own.
+        The model as module:function, which is imported and called. By default the model of `khot explain fit`, whose
+        name is stored with the explainer: look at it (black_box.json) before you use the explainer of someone else.
     text
-        Name of the column with the texts, if it is another than in `khot explain fit`.
+        Name of the column with the texts, if it is not the one of `khot explain fit`.
     ignore
-        Names of more columns that are not for the model than in `khot explain fit`, with spaces between them.
+        Names of columns that are not for the model, in addition to those of `khot explain fit`, separated by spaces.
     id
-        Name of a column that names the rows, which else are numbered from 0; it is not for the model either.
+        Name of a column with names of the rows, which the model gets only if `khot explain fit` used it. By default
+        rows are numbered from 0.
     header
-        Whether the first line of a table has the names of the columns; by default that is seen from what it holds.
+        Whether the first line of a table has the names of the columns; by default this is detected.
     html
         File for a page with the chosen items marked.
     json
         File for the chosen items, their scores and the outputs of the model.
     csv
-        File for a table of the chosen items. Without any of the three, they are printed.
+        File for a table of the chosen items. Without --html, --json and --csv, the items are printed.
     """
     from khot._tables import read_texts, write_csv
     from khot.explain import SubsetExplainer
     from khot.explain.fidelity import post_hoc_accuracy, random_accuracy
 
-    here = Path.cwd()  # which the model may change
+    here = Path.cwd()  # the model may change it
     check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
     about = _about(explainer)
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
@@ -182,7 +185,9 @@ def apply(
     _check_ignored(ignore, columns)
     ignored = {*about["ignore"], *ignore, *filter(None, [id])} - {*columns}
     data, _ = _read(rows, text, ignored, header, columns)
-    predict_proba = _find(model or _known(about["model"], explainer))
+    if not (model or about["model"]):
+        raise InvalidValueError(f"{explainer} was not written by khot explain fit: name the model (--model)")
+    predict_proba = _find(model or about["model"])
     explanation = fitted.explain(data, predict_proba, row_names=names)
     if html is not None:
         explanation.to_html(here / html, title=f"Explanations of {rows.name}")
@@ -196,16 +201,16 @@ def apply(
     if html is None and json is None and csv is None:
         print(explanation)
     share = post_hoc_accuracy(explanation)
-    told = f"the model says the same about the chosen items alone in {100 * share.value:.1f}% of the rows"
     random = 100 * random_accuracy(explanation, predict_proba).value
-    interval = f"95% interval {100 * share.low:.1f} to {100 * share.high:.1f}"
-    print(f"{told} ({interval}); for as many random items: {random:.1f}%", file=sys.stderr)
+    print(
+        f"the model predicts the same class from the chosen items alone in {100 * share.value:.1f}% of the rows "
+        f"(95% interval {100 * share.low:.1f} to {100 * share.high:.1f}); from as many random items: {random:.1f}%",
+        file=sys.stderr,
+    )
 
 
 def _check_kind(text: str | None, items: str, length: int | None, sentences: int | None) -> None:
-    """Refuse options for texts with tables, and that for sentences with words."""
-    from khot.errors import InvalidValueError
-
+    """Refuse options for texts where there are none, and --sentences where words are chosen."""
     for option, value in (("--length", length), ("--sentences", sentences)):
         if text is None and value is not None:
             raise InvalidValueError(
@@ -217,8 +222,6 @@ def _check_kind(text: str | None, items: str, length: int | None, sentences: int
 
 def _check_ignored(ignore: Collection[str], columns: Collection[str]) -> None:
     """Refuse to ignore columns that the explainer needs."""
-    from khot.errors import InvalidValueError
-
     for name in ignore:
         if name in columns:
             raise InvalidValueError(f"--ignore must not name {name!r}, which the explainer was fitted with: drop it")
@@ -229,30 +232,18 @@ def _masker(text: str | None, items: str, length: int | None, sentences: int | N
 
     if text is None:
         return Columns(names=names)
-    given: dict[str, Any] = {
-        name: value for name, value in (("length", length), ("sentences", sentences)) if value is not None
-    }
-    return Words(**given) if items == "words" else Sentences(**given)
-
-
-def _known(model: str, explainer: Path) -> str:
-    """The model whose name `khot explain fit` has kept."""
-    from khot.errors import InvalidValueError
-
-    if not model:
-        raise InvalidValueError(f"{explainer} was not written by khot explain fit: name the model (--model)")
-    return model
+    given: dict[str, Any] = {"length": length, "sentences": sentences}
+    options = {name: value for name, value in given.items() if value is not None}
+    return Words(**options) if items == "words" else Sentences(**options)
 
 
 def _find(model: str) -> Any:
-    """The function of a name such as module:function."""
+    """The function with a name such as module:function."""
     from importlib import import_module
-
-    from khot.errors import InvalidValueError, one_line
 
     module, colon, name = model.partition(":")
     if not (module and colon and name):
-        raise InvalidValueError(f"--model must be module:function, but got {model!r}: name both")
+        raise InvalidValueError(f"--model must be module:function, but got {model!r}: pass both names")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -268,7 +259,7 @@ def _find(model: str) -> Any:
     try:
         for part in name.split("."):
             found = getattr(found, part)
-    except Exception as error:  # a property may raise any
+    except Exception as error:  # a property may raise any exception
         raise InvalidValueError(
             f"--model {model} cannot be found ({one_line(error)}): name a function of {module}"
         ) from error
@@ -280,7 +271,7 @@ def _find(model: str) -> Any:
 def _read(
     rows: Path, text: str | None, ignore: Any, header: bool | None, columns: list[str] | None = None
 ) -> tuple[Any, Any]:
-    """Texts, or numbers and the names of their columns; in the order of the training's columns, if it knew any."""
+    """Texts, or numbers and the names of their columns, which are in the order of the training's columns if known."""
     from khot._tables import read_matrix, read_texts
 
     if text is not None:
@@ -291,9 +282,8 @@ def _read(
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    """What `fit` remembered about the file and the model, if it was there."""
+    """Names of the model and of columns that `fit` has stored, or defaults."""
     from khot._estimators.storage import BLACK_BOX
-    from khot.errors import ModelFileError
 
     path = folder / BLACK_BOX
     if not path.exists():
@@ -308,4 +298,4 @@ def _about(folder: Path) -> dict[str, Any]:
             raise TypeError("model and columns must be texts")
         return about
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} is damaged ({error}): train the explainer anew") from error
+        raise ModelFileError(f"{path} is damaged ({error}): train the explainer again") from error

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -10,7 +10,12 @@ from khot._relaxations import RELAXATIONS, find
 from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 
-knn = App(name="knn", help="Classify rows by their k nearest neighbours in learned features.")
+if TYPE_CHECKING:
+    RelaxationName = str
+else:
+    RelaxationName = Literal[*RELAXATIONS]
+
+knn: App = App(name="knn", help="Classify rows by their k nearest neighbours in learned features.")
 
 
 @knn.command
@@ -23,7 +28,7 @@ def fit(
     header: bool | None = None,
     ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     encoder: Literal["mlp", "convnet", "resnet"] | None = None,
-    relaxation: Literal[*RELAXATIONS] = "successive_softmax",  # pyright: ignore[reportInvalidTypeForm]
+    relaxation: RelaxationName = "successive_softmax",
     temperature: float = 1.0,
     candidates: WholeNumber = 100,
     epochs: WholeNumber = 20,
@@ -73,7 +78,7 @@ def fit(
     augment
         Move images at random, mirror half of them, or both.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     devices
         Number of processes to train with.
     precision
@@ -81,7 +86,7 @@ def fit(
     seed
         Seed of all random numbers.
     folder
-        Folder to keep the training in, so that it can be resumed.
+        Folder for the checkpoints of the training, from which it can be resumed.
     resume
         Continue the training in --folder.
     """
@@ -163,13 +168,13 @@ def predict(
     evidence
         CSV file for the neighbours: row, rank, index of the training row (from 0), distance and label.
     probabilities
-        CSV file for the share of the votes that each class gets.
+        CSV file for the share of votes of each class.
     label
         Name of the label column of a CSV file, if it is not the one of the training.
     header
         Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
     device
-        Kind of device.
+        Kind of device, such as cpu or cuda.
     """
     from khot._estimators.storage import LAYOUT
     from khot._tables import read_layout, read_queries, write_csv

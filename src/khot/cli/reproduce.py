@@ -1,4 +1,4 @@
-"""`khot reproduce ...`: the paper's tables and figures."""
+"""`khot reproduce ...`: the tables and figures of the paper."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from khot.cli.numbers import WholeNumber
 
-reproduce = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
+reproduce: App = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
 
 
 @reproduce.command

@@ -1,4 +1,7 @@
-"""Public datasets by name, as NumPy arrays: from a local folder, the cache, or a download with a checksum."""
+"""Public datasets by name, as NumPy arrays.
+
+Files come from a local folder, the user's cache, or a download with a checksum.
+"""
 
 from khot.datasets.load import NAMES, load
 from khot.datasets.rows import Dataset, Rows

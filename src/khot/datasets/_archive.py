@@ -1,7 +1,7 @@
-"""Reading archives without trusting them.
+"""Safe reading of downloaded archives.
 
-Nothing is written to disk: wanted members are read into memory, others passed over. An archive with a link, a device or
-a path that leads outside is refused as a whole.
+Only the wanted members are read, into memory; nothing is extracted to disk. An archive with a link, a device or a path
+that leads outside is refused as a whole.
 """
 
 import re
@@ -13,7 +13,7 @@ from khot.datasets._files import reading, unusable
 
 
 def members(archive: Path, wanted: re.Pattern[str]) -> Iterator[tuple[re.Match[str], bytes]]:
-    """Name, as a match, and content of the files in a tar archive whose whole name matches a pattern."""
+    """Yield the name, as a match, and the content of each file in a tar archive whose whole name matches `wanted`."""
     with reading(archive), tarfile.open(archive) as tar:
         for member in tar:
             _refuse_unsafe(member, archive)

@@ -1,4 +1,4 @@
-"""Downloads: what arrives has the right checksum, or is not kept."""
+"""Downloads that are kept only if their checksum is right."""
 
 import hashlib
 import sys
@@ -9,52 +9,52 @@ from khot._files import new_file
 from khot.datasets._sources import Source
 from khot.errors import DownloadError
 
-_TIMEOUT = 30  # seconds without a sign of life
+_TIMEOUT = 30  # seconds without data
 
 
-def download(source: Source, place: Path) -> None:
-    """Download a file from the first of its addresses that has it undamaged."""
+def download(source: Source, target: Path) -> None:
+    """Download a file from the first of its addresses that serves it undamaged."""
     from requests import RequestException
 
     problems = []
     for url in source.urls:
         try:
-            return _download_from(url, source.checksum, place)
+            return _download_from(url, source.checksum, target)
         except (RequestException, DownloadError) as error:
             problems.append(f"{url}: {_reason(error)}")
     raise DownloadError(
         f"{source.path} could not be downloaded ({'; '.join(problems)}): try again later, or set the environment "
-        f"variable KHOT_DATA to a folder that has it as {source.path}"
+        f"variable KHOT_DATA to a folder that holds it as {source.path}"
     )
 
 
 def _reason(error: Exception) -> object:
-    """What went wrong. Where requests wraps a failed connection, the wrapped error says it in fewer words."""
+    """The cause of a failed download; for a failed connection, the error that requests has wrapped is shorter."""
     return getattr(error.args[0], "reason", error) if error.args else error
 
 
-def _download_from(url: str, checksum: str | None, place: Path) -> None:
-    with new_file(place) as part:
+def _download_from(url: str, checksum: str | None, target: Path) -> None:
+    with new_file(target) as part:
         _fetch(url, part)
         if problem := checksum_problem(part, checksum):
             raise DownloadError(problem)
 
 
-def _fetch(url: str, place: Path) -> None:
+def _fetch(url: str, target: Path) -> None:
     import pooch
 
-    # A server that took the .gz for its own compression would have the file unpacked on the way.
-    as_it_is = {"Accept-Encoding": "identity"}
+    # Some servers declare a .gz file as compressed for transport, and the client would then unpack it.
+    no_unpacking = {"Accept-Encoding": "identity"}
     on_terminal = sys.stderr.isatty()
-    fetch = pooch.HTTPDownloader(progressbar=on_terminal, chunk_size=2**16, timeout=_TIMEOUT, headers=as_it_is)
-    fetch(url, str(place), None)
+    fetch = pooch.HTTPDownloader(progressbar=on_terminal, chunk_size=2**16, timeout=_TIMEOUT, headers=no_unpacking)
+    fetch(url, str(target), None)
 
 
-def checksum_problem(place: Path, checksum: str | None) -> str | None:
-    """How a file differs from its checksum, or None if it doesn't or none is known."""
+def checksum_problem(file: Path, checksum: str | None) -> str | None:
+    """Describe how a file differs from its checksum; None if it does not, or if there is no checksum."""
     if checksum is None:
         return None
     algorithm, expected = checksum.split(":")
-    with place.open("rb") as file:
-        got = hashlib.file_digest(file, partial(hashlib.new, algorithm, usedforsecurity=False)).hexdigest()
+    with file.open("rb") as stream:
+        got = hashlib.file_digest(stream, partial(hashlib.new, algorithm, usedforsecurity=False)).hexdigest()
     return None if got == expected else f"its {algorithm} must be {expected}, but is {got}"

@@ -1,4 +1,4 @@
-"""Where a file is: the folder that KHOT_DATA names, the user's cache, or, after a download, the cache again."""
+"""Finding the files of datasets: in the folder KHOT_DATA, in the user's cache, or by a download to the cache."""
 
 import csv
 import lzma
@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from khot.datasets import _sources
 from khot.datasets._download import checksum_problem, download
 from khot.errors import DataFileError
@@ -18,66 +20,72 @@ _UNREADABLE = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, csv.Er
 
 
 def obtain(path: str) -> Path:
-    """The place of a file, its checksum verified. `path` is that within a data folder."""
+    """Find or download the file with this path in a data folder, and verify its checksum."""
     source = _sources.FILES[path]
-    place = _find(path)
-    if place is None:
-        place = cache() / path
-        download(source, place)
-        return place
-    with reading(place):
-        problem = checksum_problem(place, source.checksum)
+    file = _find(path)
+    if file is None:
+        file = cache() / path
+        download(source, file)
+        return file
+    with reading(file):
+        problem = checksum_problem(file, source.checksum)
     if problem:
-        raise unusable(place, problem)
-    return place
+        raise unusable(file, problem)
+    return file
 
 
 def obtain_unpacked(paths: Sequence[str], archive: str, unpack: Callable[[Path, Path], None]) -> list[Path]:
-    """The places of files that are published in an archive; if one is missing, `unpack` puts them into the cache."""
+    """Find files that are published in an archive; if one is missing, `unpack(archive, folder)` fills the cache."""
     if any(_find(path) is None for path in paths):
         if _find(archive) is not None:
             unpack(obtain(archive), cache())
         else:
             cache().mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=cache(), prefix=".") as folder:
-                place = Path(folder) / archive
-                download(_sources.FILES[archive], place)
-                unpack(place, cache())
+                downloaded = Path(folder) / archive
+                download(_sources.FILES[archive], downloaded)
+                unpack(downloaded, cache())
     return [obtain(path) for path in paths]
 
 
 def cache() -> Path:
-    """The folder that downloads go to."""
+    """The folder for downloads."""
     import pooch
 
     return Path(pooch.os_cache("khot"))
 
 
 @contextmanager
-def reading(place: Path) -> Iterator[None]:
-    """Whatever goes wrong in reading a file, the error names the file and says what to do."""
+def reading(file: Path) -> Iterator[None]:
+    """Turn whatever goes wrong in reading a file into an error that names the file and says what to do."""
     try:
         yield
     except DataFileError:
         raise
     except _UNREADABLE as error:
-        raise unusable(place, f"{type(error).__name__}, {error}") from error
+        raise unusable(file, f"{type(error).__name__}, {error}") from error
 
 
-def unusable(place: Path, problem: str) -> DataFileError:
-    """The error about a file that is there and no good."""
-    return DataFileError(f"{place} cannot be used: {problem}: replace it, or delete it to have it downloaded anew")
+def unusable(file: Path, problem: str) -> DataFileError:
+    """The error for a file that exists but cannot be used."""
+    return DataFileError(f"{file} cannot be used: {problem}: replace it, or delete it to download it again")
+
+
+def check_ten_classes(file: Path, labels: np.ndarray) -> None:
+    """Refuse a file with labels above 9."""
+    if labels.max() > 9:
+        raise unusable(file, f"labels must lie between 0 and 9, but one is {labels.max()}")
 
 
 def _find(path: str) -> Path | None:
-    """The first folder's file. A dangling link counts, so that it is reported and not passed over."""
+    """The file in the first folder that has it. A dangling link counts, so that it is reported and not skipped."""
     return next((folder / path for folder in _folders() if os.path.lexists(folder / path)), None)
 
 
 def _folders() -> Iterator[Path]:
-    if named := os.environ.get("KHOT_DATA"):
-        folder = Path(named).expanduser()
+    if variable := os.environ.get("KHOT_DATA"):
+        folder = Path(variable).expanduser()
         if not folder.is_dir():
-            raise DataFileError(f"KHOT_DATA names {named}, which is not a folder: correct it, or unset it")
+            raise DataFileError(f"KHOT_DATA must be a folder, but {variable} is not one: correct it, or unset it")
         yield folder
     yield cache()

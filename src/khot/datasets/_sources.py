@@ -1,13 +1,22 @@
-"""What is known of each file: its place in a data folder, its checksum, its rows, and where it is published."""
+"""The table of files: path in a data folder, checksum, number of rows, and addresses to download from."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file in its official format.
+    """A file of a dataset, or an archive of such files.
 
-    `checksum` is ``algorithm:digits``, or None if none is known. A file without `urls` is published in an archive only.
+    Attributes
+    ----------
+    path : str
+        Path within a data folder.
+    checksum : str or None
+        ``algorithm:digits``; None if the file has none.
+    rows : int
+        Number of rows, 0 for an archive.
+    urls : tuple of str
+        Addresses in the order in which they are tried; none for a file that is published only in an archive.
     """
 
     path: str
@@ -64,7 +73,7 @@ _ALL = [
         "md5:c32a1d4ab5d03f1284b67883e8d87530",
         urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
     ),
-    # The bytes of these two depend on the xz that packed them; xz itself notices damage.
+    # The bytes of these two depend on the version of xz that packed them; xz itself detects damage.
     Source("IMDB/train.csv.xz", None, 25_000),
     Source("IMDB/test.csv.xz", None, 25_000),
     Source(

@@ -1,4 +1,4 @@
-"""CIFAR-10, in its binary version: for each image its label, then the red, green and blue plane."""
+"""CIFAR-10 in its binary version: for each image a byte with the label, then the red, green and blue planes."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 from khot._files import new_file
 from khot.datasets import _sources
 from khot.datasets._archive import members
-from khot.datasets._files import obtain_unpacked, reading, unusable
+from khot.datasets._files import check_ten_classes, obtain_unpacked, reading, unusable
 from khot.datasets.rows import Dataset, numbered
 
 _FOLDER = "cifar-10-batches-bin"
@@ -19,24 +19,23 @@ _CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hor
 
 
 def load() -> Dataset:
-    """Photographs of ten classes (Krizhevsky, 2009)."""
+    """Load photographs of ten classes (Krizhevsky, 2009)."""
     files = obtain_unpacked(_PATHS, "cifar-10-binary.tar.gz", _unpack)
-    batches = [_batch(path, place) for path, place in zip(_PATHS, files, strict=True)]
+    batches = [_read(path, file) for path, file in zip(_PATHS, files, strict=True)]
     images, labels = (np.concatenate(parts) for parts in zip(*batches[:5], strict=True))
     origin = "https://www.cs.toronto.edu/~kriz/cifar.html"
     return Dataset("cifar10", numbered(images, labels), numbered(*batches[5]), _CLASSES, origin, tuple(files))
 
 
-def _batch(path: str, place: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 32, 32, 3) and labels of one file."""
+def _read(path: str, file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 32, 32, 3) and labels (n,) of one file."""
     rows, width = _sources.FILES[path].rows, 1 + int(np.prod(_IMAGE))
-    with reading(place):
-        values = np.fromfile(place, np.uint8)
+    with reading(file):
+        values = np.fromfile(file, np.uint8)
     if values.size != rows * width:
-        raise unusable(place, f"it must have {rows * width} bytes, but has {values.size}")
+        raise unusable(file, f"it must have {rows * width} bytes, but has {values.size}")
     labels, images = np.split(values.reshape(rows, width), [1], axis=1)
-    if labels.max() > 9:
-        raise unusable(place, f"labels must lie between 0 and 9, but one is {labels.max()}")
+    check_ten_classes(file, labels)
     return np.ascontiguousarray(images.reshape(rows, *_IMAGE).transpose(0, 2, 3, 1)), labels[:, 0]
 
 

@@ -9,7 +9,7 @@ _ORIGIN = "https://archive.ics.uci.edu/dataset/80/optical+recognition+of+handwri
 
 
 def load() -> Dataset:
-    """Digits of 8 × 8 pixels (Alpaydin, Kaynak, 1998), a fifth of them to test; the split is khot's own."""
+    """Load digits of 8 × 8 pixels (Alpaydin, Kaynak, 1998); khot itself sets a fifth of them aside as a test set."""
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)

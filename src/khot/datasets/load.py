@@ -1,4 +1,4 @@
-"""From a name to a dataset."""
+"""Loading a dataset by its name."""
 
 from khot.datasets import cifar10, digits, imdb, mnist, newsgroups
 from khot.datasets.rows import Dataset
@@ -18,8 +18,8 @@ NAMES = tuple(_LOADERS)
 def load(name: str) -> Dataset:
     """Load a public dataset.
 
-    Each file is looked for in the folder that the environment variable KHOT_DATA names, then in the user's cache; else
-    it is downloaded into the cache. Wherever it comes from, its checksum and its structure are verified.
+    Each file is looked for in the folder given by the environment variable KHOT_DATA, then in the user's cache, and
+    otherwise downloaded into the cache. Its checksum and structure are verified in all three cases.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def load(name: str) -> Dataset:
         One of `NAMES`:
 
         ===================  =============  ==============  =======  =========================
-        name                 rows to train  rows to test    classes  an input
+        name                 training rows  test rows       classes  one input
         ===================  =============  ==============  =======  =========================
         `mnist`              60,000         10,000          10       uint8 (28, 28)
         `fashion-mnist`      60,000         10,000          10       uint8 (28, 28)
@@ -40,21 +40,21 @@ def load(name: str) -> Dataset:
     Returns
     -------
     Dataset
-        Fresh arrays, which the caller may change.
+        The arrays are new and may be changed.
 
     Raises
     ------
     InvalidValueError
         For an unknown name.
     DownloadError
-        If a file is not there and cannot be downloaded.
+        If a file is missing and cannot be downloaded.
     DataFileError
-        If a file is damaged, or what KHOT_DATA names is not a folder.
+        If a file is damaged, or KHOT_DATA is not a folder.
 
     Examples
     --------
     >>> import khot
-    >>> digits = khot.datasets.load("digits")  # comes with scikit-learn; needs no file and no network
+    >>> digits = khot.datasets.load("digits")  # part of scikit-learn: needs no file and no network
     >>> digits.train
     Rows(inputs=uint8[1437, 8, 8], labels=int64[1437])
     >>> len(digits.test), digits.classes[digits.test.labels[0]]
@@ -62,9 +62,9 @@ def load(name: str) -> Dataset:
 
     Notes
     -----
-    A folder for KHOT_DATA has the layout of the cache, so that a copy of the cache will do where there is no network:
+    The folder KHOT_DATA has the layout of the cache; a copy of the cache serves a machine without a network. It holds
     ``MNIST/raw/*.gz``, ``FashionMNIST/raw/*.gz``, ``cifar-10-batches-bin/*.bin``, ``IMDB/{train,test}.csv.xz``,
-    ``20news_w100.mat``. Instead of the files of CIFAR-10 and IMDB it may hold the published archives,
+    ``20news_w100.mat``. In place of the files of CIFAR-10 and IMDB it may hold the published archives
     ``cifar-10-binary.tar.gz`` and ``aclImdb_v1.tar.gz``, which are then unpacked into the cache.
     """
     if name not in NAMES:

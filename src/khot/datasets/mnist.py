@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST, in the idx format: a magic number, the shape in big-endian words, the bytes."""
+"""MNIST and Fashion-MNIST in the idx format: a magic number, the shape in big-endian words, the bytes."""
 
 import gzip
 import struct
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from khot.datasets import _sources
-from khot.datasets._files import obtain, reading, unusable
+from khot.datasets._files import check_ten_classes, obtain, reading, unusable
 from khot.datasets.rows import Dataset, Rows, numbered
 
 _UNSIGNED_BYTES = 0x0800  # the magic number is this plus the number of axes
@@ -16,12 +16,12 @@ _CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Sh
 
 
 def load_mnist() -> Dataset:
-    """Handwritten digits (LeCun, Cortes, Burges)."""
+    """Load handwritten digits (LeCun, Cortes, Burges)."""
     return _load("mnist", "MNIST/raw", _DIGITS, "http://yann.lecun.com/exdb/mnist/")
 
 
 def load_fashion_mnist() -> Dataset:
-    """Photographs of clothes (Xiao, Rasul, Vollgraf, 2017)."""
+    """Load photographs of clothes (Xiao, Rasul, Vollgraf, 2017)."""
     return _load("fashion-mnist", "FashionMNIST/raw", _CLOTHES, "https://github.com/zalandoresearch/fashion-mnist")
 
 
@@ -34,22 +34,21 @@ def _load(name: str, folder: str, classes: tuple[str, ...], origin: str) -> Data
 def _rows(prefix: str) -> tuple[Rows, list[Path]]:
     images, images_file = _array(f"{prefix}-images-idx3-ubyte.gz", (28, 28))
     labels, labels_file = _array(f"{prefix}-labels-idx1-ubyte.gz", ())
-    if labels.max() > 9:
-        raise unusable(labels_file, f"labels must lie between 0 and 9, but one is {labels.max()}")
+    check_ten_classes(labels_file, labels)
     return numbered(images, labels), [images_file, labels_file]
 
 
 def _array(path: str, row_shape: tuple[int, ...]) -> tuple[np.ndarray, Path]:
-    """The bytes of an idx file, and where it is."""
-    place = obtain(path)
+    """The bytes of an idx file as an array, and the file."""
+    file = obtain(path)
     shape = (_sources.FILES[path].rows, *row_shape)
     header = struct.pack(f">{len(shape) + 1}I", _UNSIGNED_BYTES + len(shape), *shape)
-    with reading(place), gzip.open(place) as file:
-        content = file.read()
+    with reading(file), gzip.open(file) as stream:
+        content = stream.read()
     if not content.startswith(header):
         got = content[: len(header)].hex(" ", -4)
-        raise unusable(place, f"unpacked it must begin with {header.hex(' ', -4)}, but begins with {got}")
+        raise unusable(file, f"unpacked it must begin with {header.hex(' ', -4)}, but begins with {got}")
     values = np.frombuffer(content, np.uint8, offset=len(header))
     if values.size != np.prod(shape):
-        raise unusable(place, f"it must hold {np.prod(shape)} values, but holds {values.size}")
-    return values.reshape(shape).copy(), place
+        raise unusable(file, f"it must hold {np.prod(shape)} values, but holds {values.size}")
+    return values.reshape(shape).copy(), file

@@ -1,4 +1,4 @@
-"""What a dataset is made of: rows to train on, rows to test on, and what is known about them."""
+"""The containers of a dataset: training rows, test rows, and a description of both."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Inputs with their labels; the first axis of all three arrays is the row.
+    """Inputs with labels and ids; the first axis of all three arrays counts the rows.
 
     Attributes
     ----------
     inputs : ndarray, shape (n, ...)
         uint8 images (n, h, w) or (n, h, w, 3), uint8 word indicators (n, words), or texts (n,) of dtype object.
     labels : ndarray of int64, shape (n,)
-        Classes, counted from 0.
+        Classes, from 0.
     ids : ndarray, shape (n,)
-        The name of each row in the original: a str where it has one, and otherwise its number, from 0.
+        The name of each row in the published files if it has one (str), otherwise its number, from 0.
     """
 
     inputs: np.ndarray
@@ -32,7 +32,16 @@ class Rows:
         return f"Rows(inputs={self.inputs.dtype}{list(self.inputs.shape)}, labels=int64[{len(self)}])"
 
     def take(self, index: np.ndarray) -> "Rows":
-        """The rows of an index or a mask, as copies.
+        """Copy some of the rows.
+
+        Parameters
+        ----------
+        index : ndarray of int or bool
+            Numbers of the rows in the wanted order, or a mask (n,).
+
+        Returns
+        -------
+        Rows
 
         Examples
         --------
@@ -45,18 +54,18 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A dataset with the split it is published with.
+    """A dataset with the split under which it is published.
 
     Attributes
     ----------
     name : str
-        The name it was loaded by.
+        Its name in `NAMES`.
     train, test : Rows
-        A dataset that is published as one set has all rows in `train` and none in `test`; `split` divides it.
+        A dataset that is published as one set has all rows in `train` and none in `test`; divide it with `split`.
     classes : tuple of str
         Names of the classes, in the order of the labels.
     origin : str
-        The address of the people who published it, for terms of use and the paper to cite.
+        The page of its publisher, with terms of use and the paper to cite.
     files : tuple of Path
         The local files that were read; none for a dataset that comes with an installed package.
     """
@@ -70,5 +79,5 @@ class Dataset:
 
 
 def numbered(inputs: np.ndarray, labels: np.ndarray) -> Rows:
-    """Rows whose original has no names for them."""
+    """Make rows that have no published names; their ids are their numbers."""
     return Rows(inputs, labels.astype(np.int64), np.arange(len(labels)))

@@ -1,4 +1,4 @@
-"""Seeded divisions of rows into two parts."""
+"""Seeded random splits of rows into two parts."""
 
 import operator
 from typing import Any
@@ -12,28 +12,29 @@ from khot.errors import InvalidTypeError, InvalidValueError
 
 @renamed(seed="random_state")
 def split(rows: Rows, test_rows: int, random_state: int, stratified: bool = False) -> tuple[Rows, Rows]:
-    """Divide rows at random into two parts, the second of a given size.
+    """Split rows at random into two parts, the second of a given size.
 
     Parameters
     ----------
     rows : Rows, of length n
-        What to divide: a dataset that is published as one set, or the training rows if part of them is to validate.
+        The rows to split: for example a dataset that is published as one set, or training rows of which some become
+        validation rows.
     test_rows : int
-        The size of the second part; between 1 and n - 1.
+        Size of the second part, between 1 and n - 1.
     random_state : int
-        Fixes the result; between 0 and 2^32 - 1.
+        Seed that fixes the result, between 0 and 2^32 - 1.
     stratified : bool
-        Whether each class has the same share of both parts, as nearly as whole rows allow.
+        Whether each class has the same share of both parts, up to rounding to whole rows.
 
     Returns
     -------
     Rows, Rows
-        n - test_rows and test_rows of the rows, each in their original order.
+        n - test_rows rows and test_rows rows, as copies, each part in the original order.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For a size or random_state out of range, or a stratified division of too few rows for the classes.
+        For a size or seed that is out of range or not an int, or a stratified split with too few rows for the classes.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def split(rows: Rows, test_rows: int, random_state: int, stratified: bool = Fals
 
     Notes
     -----
-    The permutation is that of NumPy's legacy generator, which is frozen: a seed means the same rows in every version.
+    The permutation comes from NumPy's legacy generator, which is frozen: a seed gives the same rows in every version.
     """
     from sklearn.model_selection import train_test_split
 
@@ -57,16 +58,18 @@ def split(rows: Rows, test_rows: int, random_state: int, stratified: bool = Fals
     try:
         first, second = train_test_split(np.arange(len(rows)), test_size=test_rows, random_state=seed, stratify=classes)
     except ValueError as error:
-        raise InvalidValueError(f"rows cannot be stratified, {error}: use stratified=False") from error
+        raise InvalidValueError(f"rows cannot be stratified ({error}): use stratified=False") from error
     return rows.take(np.sort(first)), rows.take(np.sort(second))
 
 
 def _whole_number(name: str, value: Any, least: int, most: int) -> int:
-    """An int within bounds. (The checks of the operators would load torch, which nothing here needs.)"""
+    """Return an int within bounds, as `khot._checks` would, but without loading torch."""
     try:
         number = operator.index(value)
     except TypeError as error:
         raise InvalidTypeError(f"{name} must be an int, but got {value!r}: pass a whole number") from error
     if not least <= number <= most:
-        raise InvalidValueError(f"{name} must lie between {least} and {most}, but got {number}: choose one within")
+        raise InvalidValueError(
+            f"{name} must lie between {least} and {most}, but got {number}: choose one in that range"
+        )
     return number

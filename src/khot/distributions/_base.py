@@ -1,4 +1,4 @@
-"""What the subset distributions share: logits (..., n), an int k, shapes and `expand`."""
+"""The base class of the four subset distributions: arguments, shapes, `expand` and noise."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Size, Tensor
 from torch.distributions import Distribution
+from torch.distributions.constraints import Constraint
 
 from khot import _checks
 from khot.distributions import constraints
@@ -14,10 +15,10 @@ from khot.keys import gumbel_keys
 
 
 class SubsetDistribution(Distribution):
-    """Base class of all four; `_event` names the axes of an event, "k" or "n"."""
+    """Distribution with logits (..., n) and one int k; `_event_axes` names the axes of an event, "k" or "n"."""
 
-    arg_constraints: ClassVar = {"logits": constraints.log_weights}  # pyright: ignore
-    _event: ClassVar[tuple[str, ...]]
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"logits": constraints.log_weights}  # pyright: ignore
+    _event_axes: ClassVar[tuple[str, ...]]
     logits: Tensor
     k: int
 
@@ -25,7 +26,8 @@ class SubsetDistribution(Distribution):
         self.logits = _checks.logits(logits)
         if isinstance(k, Tensor):
             raise InvalidTypeError(
-                "k must be an int in a distribution, but got a Tensor: its events have one shape for all rows"
+                "k must be an int in a distribution, because all its events have one shape, but got a Tensor: "
+                "pass k.item(), or make one distribution for each size"
             )
         self.k = int(_checks.count(k, self.n, ()))
         present = (self.logits > -torch.inf).sum(-1)
@@ -34,8 +36,8 @@ class SubsetDistribution(Distribution):
                 f"every row of logits needs at least k = {self.k} present items (above -inf), but one has "
                 f"{int(present.min())}: lower k, or leave the row out"
             )
-        event_shape = Size(getattr(self, axis) for axis in self._event)
-        # torch's default, but for the life of the process: torch.compile turns that of all distributions off
+        event_shape = Size(getattr(self, axis) for axis in self._event_axes)
+        # torch's default is also __debug__, but torch.compile switches it off for all distributions of the process.
         validate_args = __debug__ if validate_args is None else validate_args
         super().__init__(self.logits.shape[:-1], event_shape, validate_args)
 
@@ -45,6 +47,7 @@ class SubsetDistribution(Distribution):
         return self.logits.shape[-1]
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
+        """Return the distribution with its batch axes expanded to `batch_shape`, without copying the logits."""
         new: Any = self._get_checked_instance(type(self), _instance)
         batch_shape = Size(batch_shape)
         new.k, new.logits = self.k, self.logits.expand(*batch_shape, self.n)
@@ -54,31 +57,12 @@ class SubsetDistribution(Distribution):
         return new
 
     def _expand_rest(self, new: Any, batch_shape: Size) -> None:
-        """Carry over what a subclass has beside the logits and k."""
+        """Expand the parameters that a subclass has in addition to the logits and k."""
 
     def _keys(self, sample_shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
-        """Gumbel keys (*sample_shape, ..., n), in float64: in less, large logits would swallow the noise."""
+        """Gumbel keys (*sample_shape, ..., n) in float64; in float32, large logits would absorb the noise."""
         sample_shape = _checks.shape("sample_shape", sample_shape)
         return gumbel_keys(self.logits.double().expand(*sample_shape, *self.logits.shape), generator)
-
-    def _check_sample(self, value: Tensor, support: constraints.Constraint, size: int, what: str) -> None:
-        """Raise unless `value` has `size` entries on its last axis, fits the batch shape and lies in the support."""
-        if not isinstance(value, Tensor):
-            raise InvalidTypeError(f"value must be a torch.Tensor of {what}, but got {type(value).__name__}")
-        if not self._validate_args:
-            return
-        fits = value.ndim > 0 and value.shape[-1] == size
-        try:
-            torch.broadcast_shapes(value.shape[:-1], self.batch_shape)
-        except RuntimeError:
-            fits = False
-        if not fits:
-            raise InvalidValueError(
-                f"value must hold {what}, in a shape that broadcasts with {(*self.batch_shape, size)}, "
-                f"but got shape {tuple(value.shape)}"
-            )
-        if _checks.holds(~support.check(value)):
-            raise InvalidValueError(f"value must hold {what}, but got {value}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(logits: {tuple(self.logits.shape)}, k: {self.k})"

@@ -1,4 +1,4 @@
-"""p(S_wrs|w): the law of k items drawn in order, without replacement (Plackett-Luce, successive sampling)."""
+"""The distribution of k items in the order in which they are drawn, p(S_wrs|w) of the paper."""
 
 import itertools
 import math
@@ -10,14 +10,16 @@ from torch.distributions import constraints as torch_constraints
 from torch.distributions import register_kl
 
 from khot.distributions import constraints
-from khot.distributions._enumeration import ListedDistribution, kl_by_listing
+from khot.distributions._discrete import DiscreteSubsetDistribution, kl_by_enumeration
 from khot.topk import topk_indices
 
 
-class OrderedSubset(ListedDistribution):
-    """Distribution of the sequence of k items drawn one after the other with probabilities proportional to weight.
+class OrderedSubset(DiscreteSubsetDistribution):
+    """Distribution of sequences of k items, drawn one by one with probabilities proportional to their weights.
 
-    ``p(i_1, ..., i_k) = prod_j w_(i_j) / (Z - w_(i_1) - ... - w_(i_(j-1)))`` with w = exp(logits), Z their sum.
+    With w = exp(logits) and Z their sum (Plackett-Luce, also called successive sampling)::
+
+        p(i_1, ..., i_k) = product over j of  w_(i_j) / (Z - w_(i_1) - ... - w_(i_(j-1)))
 
     Parameters
     ----------
@@ -26,70 +28,125 @@ class OrderedSubset(ListedDistribution):
     k : int
         Length of the sequence, 0 <= k <= n.
     validate_args : bool, optional
-        As in `torch.distributions`.
+        Whether `log_prob` checks its values, as in `torch.distributions`; by default yes, unless Python runs with -O.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For NaN or +inf logits, a bad k, or too few present items.
+        For NaN or +inf logits, a k outside 0..n or not an int, or too few present items.
 
     See Also
     --------
-    sample_subset : its one-hot vectors (``hard=True, ordered=True``) become indices by ``argmax(-1)``.
+    Subset : the distribution of the same items regardless of their order.
+    khot.sample_subset : with ``hard=True, ordered=True``, samples as one-hot vectors; ``argmax(-1)`` gives the indices.
 
     Examples
     --------
     >>> import torch
-    >>> law = OrderedSubset(torch.tensor([0.1, 0.2, 0.3, 0.4]).log(), 2)
-    >>> law.log_prob(torch.tensor([3, 0])).exp()  # 0.4 / 1 * 0.1 / 0.6
+    >>> from khot import OrderedSubset
+    >>> d = OrderedSubset(torch.tensor([0.1, 0.2, 0.3, 0.4]).log(), 2)
+    >>> d.log_prob(torch.tensor([3, 0])).exp()  # 0.4 / 1 * 0.1 / 0.6
     tensor(0.0667)
+    >>> d.mode
+    tensor([3, 2])
+    >>> d.sample((5,)).shape
+    torch.Size([5, 2])
+
+    Notes
+    -----
+    `log_prob` costs O(n) for each value. It computes in float64 without a subtraction of weights, so that nothing
+    cancels, and returns the dtype of the logits.
 
     References
     ----------
-    Xie & Ermon, 2019, eq. 1.
+    Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, eq. 1.
     """
 
-    _event = ("k",)
+    _event_axes = ("k",)
     _count = staticmethod(math.perm)
-    _list = staticmethod(itertools.permutations)
+    _tuples = staticmethod(itertools.permutations)
 
     @torch_constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Sequences of different items."""
         return constraints.DistinctIndices(self.n)
 
     @property
     def mode(self) -> Tensor:
-        """The most probable sequence: the k largest logits, in descending order."""
+        """The most probable sequence, (..., k): the k largest logits in descending order."""
         return topk_indices(self.logits, self.k)
 
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Tensor:
-        """Indices (*sample_shape, ..., k) in the order they were drawn."""
+        """Draw sequences.
+
+        Parameters
+        ----------
+        sample_shape : sequence of int
+            Shape of independent samples.
+        generator : torch.Generator, optional
+            Source of the noise; torch's default generator if not given.
+
+        Returns
+        -------
+        Tensor of int64, shape (*sample_shape, ..., k)
+            Indices in the order in which they were drawn.
+        """
         with torch.no_grad():
             return topk_indices(self._keys(sample_shape, generator), self.k)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log-probability of sequences of indices (..., k), differentiable in the logits."""
-        self._check_sample(value, self.support, self.k, f"{self.k} different indices below {self.n}")
+        """Log-probability of sequences.
+
+        Parameters
+        ----------
+        value : Tensor, shape (..., k)
+            Different items in 0..n-1, in the order in which they are drawn.
+
+        Returns
+        -------
+        Tensor, shape (...)
+            Differentiable in the logits; -inf, with zero gradient, for a sequence with an absent item.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If a value is not such a sequence, unless ``validate_args=False``.
+        """
+        self._check_indices(value)
         batch_shape = torch.broadcast_shapes(value.shape[:-1], self.batch_shape)
         logits = self.logits.double().expand(*batch_shape, self.n)
         chosen = value.long().expand(*batch_shape, self.k)
+        # log p = sum over j of x_(i_j) - log(R + w_(i_j) + ... + w_(i_k)), where R is the weight of the items not
+        # drawn: the remaining weights are running sums from the last draw back to the first.
         drawn = logits.gather(-1, chosen)
-        impossible = (drawn == -torch.inf).any(-1)
-        # The weight still there at draw j is that of draws j..k and of the rest: running sums, no subtraction.
         rest = logits.scatter(-1, chosen, -torch.inf)
-        rest = rest.masked_fill(impossible.unsqueeze(-1), 0)
+        impossible = (drawn == -torch.inf).any(-1)
         drawn = drawn.masked_fill(impossible.unsqueeze(-1), 0)
-        none_left = (rest == -torch.inf).all(-1, keepdim=True)
-        lowest = torch.finfo(torch.float64).min
-        log_rest = rest.masked_fill(none_left, lowest).logsumexp(-1, keepdim=True).masked_fill(none_left, lowest)
-        there = torch.cat([log_rest, drawn.flip(-1)], -1).logcumsumexp(-1)[..., 1:].flip(-1)
-        return (drawn - there).sum(-1).masked_fill(impossible, -torch.inf).to(self.logits.dtype)
+        rest = rest.masked_fill(impossible.unsqueeze(-1), 0)
+        no_rest = (rest == -torch.inf).all(-1, keepdim=True)
+        lowest = torch.finfo(torch.float64).min  # stands for log 0, whose gradient would be NaN
+        log_rest = rest.masked_fill(no_rest, lowest).logsumexp(-1, keepdim=True).masked_fill(no_rest, lowest)
+        log_remaining = torch.cat([log_rest, drawn.flip(-1)], -1).logcumsumexp(-1)[..., 1:].flip(-1)
+        return (drawn - log_remaining).sum(-1).masked_fill(impossible, -torch.inf).to(self.logits.dtype)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All n! / (n - k)! sequences, (support, ..., k); raises `NotAvailableError` if they are too many."""
+        """All n! / (n - k)! sequences.
+
+        Parameters
+        ----------
+        expand : bool
+            Whether to expand the batch axes to their lengths; otherwise they have length 1.
+
+        Returns
+        -------
+        Tensor of int64, shape (support, ..., k)
+
+        Raises
+        ------
+        NotAvailableError
+            If there are more than 200,000 sequences over all batch rows.
+        """
         return self._in_batches(self._all_indices("enumerate_support"), expand)
 
 
-@register_kl(OrderedSubset, OrderedSubset)
-def _kl(p: OrderedSubset, q: OrderedSubset) -> Tensor:
-    return kl_by_listing(p, q)
+register_kl(OrderedSubset, OrderedSubset)(kl_by_enumeration)

@@ -1,4 +1,4 @@
-"""Relaxed samples as distributions: reparameterised, without a density."""
+"""Relaxed subsets as distributions: reparameterised samples, no density."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -16,40 +16,49 @@ from khot.topk import successive_softmax
 
 
 class RelaxedSubset(SubsetDistribution):
-    """Distribution of relaxed k-hot vectors; `rsample` is Algorithm 2 of the paper.
+    """Distribution of relaxed k-hot vectors, whose samples are differentiable in the logits and the temperature.
+
+    A sample is ``relaxation(logits + Gumbel noise, k, temperature)``. As the temperature goes to 0 it becomes an exact
+    sample of `Subset`.
 
     Parameters
     ----------
     logits : Tensor, shape (..., n)
         Log-weights; -inf marks an absent item. Every row needs at least k present items.
     k : int
-        Size of the subset.
+        Size of the subset, 0 <= k <= n.
     temperature : float or Tensor of shape (...)
-        Positive.
+        Positive: small is close to discrete, large is smooth.
     relaxation : callable
-        ``f(keys, k, temperature) -> (..., n)``.
+        ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own.
     validate_args : bool, optional
         As in `torch.distributions`.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        For NaN or +inf logits, a bad k or temperature, or too few present items.
+        For NaN or +inf logits, a bad k, temperature or relaxation, or too few present items.
+
+    See Also
+    --------
+    khot.sample_subset : the same samples by a function, also straight-through.
+    khot.nn.SubsetSampler : the same samples by a layer, with a schedule of temperatures.
 
     Examples
     --------
     >>> import torch
-    >>> law = RelaxedSubset(torch.zeros(5, requires_grad=True), 2, temperature=0.5)
-    >>> law.rsample((3,)).shape
+    >>> from khot import RelaxedSubset
+    >>> d = RelaxedSubset(torch.zeros(5, requires_grad=True), 2, temperature=0.5)
+    >>> d.rsample((3,)).shape
     torch.Size([3, 5])
 
     References
     ----------
-    Xie & Ermon, 2019, Algorithm 2.
+    Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Algorithm 2.
     """
 
     has_rsample = True
-    _event = ("n",)
+    _event_axes = ("n",)
     _ordered = False
 
     def __init__(
@@ -61,15 +70,29 @@ class RelaxedSubset(SubsetDistribution):
         validate_args: bool | None = None,
     ) -> None:
         super().__init__(logits, k, validate_args)
-        self.temperature = _checks.temperature(temperature, self.batch_shape)
-        self.relaxation = _checks.relaxation(relaxation)
+        self.temperature: float | Tensor = _checks.temperature(temperature, self.batch_shape)
+        self.relaxation: Relaxation = _checks.relaxation(relaxation)
 
     @torch_constraints.dependent_property(is_discrete=False, event_dim=1)
     def support(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Non-negative vectors that sum to k."""
         return constraints.RelaxedKHot(self.k)
 
     def rsample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Tensor:
-        """Relaxed samples (*sample_shape, *batch_shape, *event_shape), differentiable in logits and temperature."""
+        """Draw relaxed samples.
+
+        Parameters
+        ----------
+        sample_shape : sequence of int
+            Shape of independent samples.
+        generator : torch.Generator, optional
+            Source of the noise; torch's default generator if not given.
+
+        Returns
+        -------
+        Tensor, shape (*sample_shape, *batch_shape, *event_shape)
+            Differentiable in the logits and the temperature.
+        """
         return sample_subset(
             self.logits,
             self.k,
@@ -81,39 +104,42 @@ class RelaxedSubset(SubsetDistribution):
         )
 
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Tensor:
-        """As `rsample`, without a gradient."""
+        """Draw relaxed samples without a gradient; arguments as for `rsample`."""
         with torch.no_grad():
             return self.rsample(sample_shape, generator)
 
     def log_prob(self, value: Tensor) -> NoReturn:
-        """There is none: raises `NotAvailableError`."""
+        """Raise `NotAvailableError`: the density has no closed form."""
         raise NotAvailableError(
             f"{type(self).__name__} has no density in closed form (k > 1 draws share their noise): take log_prob of "
             "Subset or OrderedSubset at a hard sample, or estimate gradients through rsample, which needs no density"
         )
 
     def _expand_rest(self, new: Any, batch_shape: Size) -> None:
-        shared = self.temperature
-        new.temperature = shared.expand(batch_shape) if isinstance(shared, Tensor) else shared
+        temperature = self.temperature
+        new.temperature = temperature.expand(batch_shape) if isinstance(temperature, Tensor) else temperature
         new.relaxation = self.relaxation
 
 
 class RelaxedOrderedSubset(RelaxedSubset):
-    """Distribution of sequences of k relaxed one-hot vectors, (k, n) an event.
+    """Distribution of sequences of k relaxed one-hot vectors; an event has shape (k, n).
 
-    Parameters, errors and references as for `RelaxedSubset`; the relaxation must have the keyword `ordered`.
+    Parameters, errors and references are those of `RelaxedSubset`. The relaxation must have the keyword `ordered`, as
+    `successive_softmax`, `softsort` and `neuralsort` do.
 
     Examples
     --------
     >>> import torch
-    >>> law = RelaxedOrderedSubset(torch.zeros(5, requires_grad=True), 2, temperature=0.5)
-    >>> law.rsample((3,)).shape
+    >>> from khot import RelaxedOrderedSubset
+    >>> d = RelaxedOrderedSubset(torch.zeros(5, requires_grad=True), 2, temperature=0.5)
+    >>> d.rsample((3,)).shape
     torch.Size([3, 2, 5])
     """
 
-    _event = ("k", "n")
+    _event_axes = ("k", "n")
     _ordered = True
 
     @torch_constraints.dependent_property(is_discrete=False, event_dim=2)
     def support(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Sequences of non-negative vectors that each sum to 1."""
         return torch_constraints.independent(constraints.RelaxedKHot(1), 1)

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from khot._jit import pool
-from khot._jit.compiler import allocates, reorder, shared
+from khot._jit.compiler import allocates, kernel, reorder
+from khot._jit.threads import in_blocks
 from khot._jit.vector_math import decay32
 from khot.embed._perplexity import (
     ENTROPY_FLAT,
@@ -84,7 +84,7 @@ def _search(apart, at, perplexity):
     return at
 
 
-@shared
+@kernel
 @allocates
 def _blocks(first, last, distances, perplexity):
     apart = np.empty(distances.shape[1], np.float32)
@@ -103,4 +103,4 @@ def _blocks(first, last, distances, perplexity):
 def calibrate(distances: np.ndarray, perplexity: float) -> None:
     """Turn distances (n, m), inf for a row itself, into log-weights with that perplexity, in place."""
     blocks = -(-len(distances) // _ROWS)
-    pool.in_blocks(_blocks, blocks, 10 * _ROWS * distances.shape[1], distances, perplexity)
+    in_blocks(_blocks, blocks, 10 * _ROWS * distances.shape[1], distances, perplexity)

@@ -23,7 +23,7 @@ _PEAK = 1e-2  # highest learning rate of a cycle
 
 
 def check_parameters(model: Any, rows: int) -> int:
-    """Refuse parameters that `khot.training` would accept, or would call by other names; returns the batch size."""
+    """Check parameters that `khot.training` would accept or call by other names, and return the batch size."""
     for name in ("n_components", "batch_size", "epochs", "devices"):
         _checks.whole_number(name, getattr(model, name), least=1)
     _checks.choice("scale", model.scale, SCALES)
@@ -91,7 +91,7 @@ def train(
         pretrain(module, X, scaling, model.pretrain_epochs, batch, seed, folder / "pretraining", **options)
     per_epoch, temperature = X.shape[0] // batch, getattr(model, "temperature", 1.0)
     validation = None
-    if callable(temperature):  # the losses of different temperatures do not compare
+    if callable(temperature):  # losses at different temperatures cannot be compared
         some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
         last: Any = temperature(model.epochs * per_epoch - 1)
         validation = FixedLoss(objective, scaling(torch.tensor(dense(X[some]))), last, seed)

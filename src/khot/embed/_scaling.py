@@ -15,14 +15,14 @@ from khot.errors import InvalidValueError
 SCALES = ("auto", "columns", "raw")
 _DOMINANT = 0.9  # share of all squared distances
 _CROWDED = 0.01  # relative to the spread
-_SAMPLE = 2000  # rows between which distances are looked at
-_FEW = 10  # pairs, from which nothing follows
+_SAMPLE = 2000  # rows in the sample of distances
+_FEW = 10  # pairs, too few to judge
 
 
 def learn_scaling(X: Any, scale: str, names: Sequence[str] | None = None) -> Scaling:  # noqa: N803
     """Scaling by the standard deviation over all columns ("auto") or of each ("columns"), or none ("raw").
 
-    Warns if a few outliers determine that deviation, or if one column outweighs all others together by far.
+    Warns if a few outliers determine the deviation, or if one column dominates all others together.
     """
     if scale == "raw":
         _must_fit(max(max(-float(piece.min()), float(piece.max())) for piece in pieces(X)), X.shape[1])

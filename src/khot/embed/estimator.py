@@ -1,16 +1,16 @@
-"""What both embeddings share: a scikit-learn transformer with a trained encoder."""
+"""The base class of both embeddings: a scikit-learn transformer with a trained encoder."""
 
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from khot._estimators.fitting import draw_seed, find_device, fitting, new_network
 from khot._estimators.saving import EncoderEstimator
+from khot._estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from khot._estimators.storage import EMBEDDING
 from khot.embed import _inputs, _storage
 from khot.embed._fitting import check_parameters, train
@@ -64,8 +64,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
             check_output(module, X.shape[1], self.n_components)
             objective = Objective(self._objective(), principal_axes(X, scaling, self.input_components))
             run = train(self, module, X, scaling, objective, batch, seed, folder)
-            self.scaling_, self.history_, self._n_features_out = scaling, run.history, self.n_components
-            self.encoder_ = module.to(find_device(self.device)).eval()
+            self._keep(module.to(find_device(self.device)).eval(), scaling, run.history)
+            self._n_features_out = self.n_components
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803

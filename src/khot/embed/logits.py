@@ -145,7 +145,7 @@ def _precisions(apart: Tensor, perplexity: float) -> Tensor:
 
     `apart` (n, m) are the distances minus the smallest, inf for a row itself.
     """
-    tied = (apart == 0).sum(1) >= perplexity  # no precision is large enough
+    tied = (apart == 0).sum(1) >= perplexity  # the perplexity cannot be smaller than the number of ties
     at = torch.where(tied, LARGEST_PRECISION, apart.new_zeros(len(apart)))
     low, high = torch.full_like(at, -LARGEST_PRECISION), torch.full_like(at, LARGEST_PRECISION)
     for _ in range(PRECISION_STEPS):

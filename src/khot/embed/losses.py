@@ -39,7 +39,7 @@ def subset_sne_loss(
     logits : Tensor, shape (n, n)
         Log-weights of neighbours in the input space, -inf on the diagonal: `input_logits`.
     embeddings : Tensor, shape (n, d)
-        The points h_i.
+        Points h_i.
     k : int
         Number of neighbours, 1 <= k <= n - 1.
     temperature : float
@@ -120,7 +120,7 @@ def tsne_loss(logits: Tensor, embeddings: Tensor, alpha: float = 1.0) -> Tensor:
     logits : Tensor, shape (n, n)
         Log-weights of neighbours in the input space, -inf on the diagonal: `input_logits` with a perplexity.
     embeddings : Tensor, shape (n, d)
-        The points h_i.
+        Points h_i.
     alpha : float
         Degrees of freedom. A small number moves points that are not neighbours farther apart.
 

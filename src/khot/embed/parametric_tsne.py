@@ -1,4 +1,4 @@
-"""Parametric t-SNE, the baseline."""
+"""Parametric t-SNE, the baseline of the paper."""
 
 from pathlib import Path
 from typing import Any

@@ -107,7 +107,7 @@ def knn_error(
     n_neighbors: int = 1,
     memory: int = MEMORY,
 ) -> float:
-    """Percentage of queries to which the majority of their nearest references gives a wrong label.
+    """Percentage of queries for which the majority of the nearest references has a wrong label.
 
     Parameters
     ----------

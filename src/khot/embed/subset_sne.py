@@ -1,4 +1,4 @@
-"""Stochastic neighbour embedding by samples of neighbours, the paper's RSS-SNE."""
+"""Stochastic neighbour embedding by subset sampling, the RSS-SNE of the paper."""
 
 from pathlib import Path
 from typing import Any
@@ -91,11 +91,11 @@ class SubsetSNE(Embedding):
     device : {"cpu", "cuda", "mps", "auto"}
         Kind of device.
     devices : int
-        Number of processes to train with, see `khot.training.fit`. Each has a copy of X, also of a memory-mapped one.
+        Number of processes, see `khot.training.fit`. Each process has a copy of X, even of a memory-mapped one.
     random_state : int, RandomState or None
         Determines the initial weights, the batches and the noise.
     verbose : bool
-        Print the mean loss of every epoch.
+        Whether to print the mean loss of each epoch.
     folder : path, optional
         Folder in which the training is kept, so that it can be resumed. By default nothing is kept.
     resume : bool
@@ -104,7 +104,7 @@ class SubsetSNE(Embedding):
     Attributes
     ----------
     encoder_ : nn.Module
-        The trained encoder, of rows that `scaling_` has scaled.
+        The trained encoder, for rows scaled by `scaling_`.
     history_ : list of dict
         Mean loss of every epoch.
     n_features_in_, feature_names_in_

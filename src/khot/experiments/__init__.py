@@ -1,1 +1,1 @@
-"""The paper's tables and figures, one module each."""
+"""The tables and figures of the paper, one module for each."""

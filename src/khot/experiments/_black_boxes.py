@@ -13,8 +13,8 @@ from khot.explain.fidelity import gradient_norms
 from khot.explain.networks import word_vectors
 from khot.training import Adam, RMSprop, Run, Settings, Step, fit
 
-_ROWS = 500  # predicted together
-_TOGETHER = 64  # sequences of an LSTM
+_ROWS = 500  # rows of a forward pass
+_TOGETHER = 64  # sequences in a batch of an LSTM
 
 
 class WordNetwork(nn.Sequential):

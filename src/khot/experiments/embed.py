@@ -49,10 +49,10 @@ class Plan:
     mutual: tuple[int, ...] = ()  # numbers of dimensions in which `subset-ours` has mutual neighbours
     splits: int = 1  # number of random splits into training and test rows; 1 for the published split
     test_rows: int = 0
-    drawn: int = 10_000  # points of the picture
+    drawn: int = 10_000  # points in the picture
 
     def options(self, random_state: int, folder: Path) -> dict[str, Any]:
-        """Parameters of an estimator that is trained in a folder."""
+        """Parameters of the estimator of a method, with its folder."""
         return {
             "encoder": self.encoder,
             "batch_size": self.batch_size,

@@ -87,7 +87,7 @@ def run(folder: Path, report: Callable[[Row], None] = lambda row: None) -> list[
 
 
 def write(rows: list[Row], folder: Path) -> Path:
-    """Write `embed-ablation.json` into an existing folder; returns its path."""
+    """Write `embed-ablation.json` into an existing folder and return its path."""
     path = folder / "embed-ablation.json"
     settings = asdict(PLAN) | {"rows": ROWS, "held_out": HELD_OUT}
     content = {"rows": [asdict(row) for row in rows], "settings": settings, "machine": machine()}

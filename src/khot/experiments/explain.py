@@ -1,7 +1,7 @@
 """The paper's table of explanations: post-hoc accuracy on film reviews, of relaxed subset sampling and of L2X.
 
-A network that tells good from bad reviews is explained by 10 words, another one by one sentence. Padding is absent in
-khot and never chosen, where the published code lets it be chosen.
+A network that classifies reviews as positive or negative is explained by 10 words, another one by one sentence. Padding
+is absent in khot and never chosen, whereas the published code can choose it.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -26,17 +26,17 @@ from khot.training import Adam, RMSprop
 METHODS = ("subset", "l2x", "subset-reversed", "subset-for-class")
 PROFILES = ("full", "quick")
 PAPER = {"imdb-word": {"subset": 91.7, "l2x": 90.7}, "imdb-sent": {"subset": 83.2, "l2x": 82.9}}
-SHOWN = 20  # reviews on the page
+SHOWN = 20  # number of reviews on the page
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is explained, and how."""
+    """What is explained, and the parameters of the explainer."""
 
     k: int
     vocabulary: int
     length: int  # words of a review, or of a sentence
-    sentences: int  # of a review, or 0 if its words are explained
+    sentences: int  # of a review, or 0 if words are chosen
     batch_size: int = 40
     epochs: int = 12
     search_epochs: int = 2
@@ -44,20 +44,20 @@ class Task:
     learning_rate: float = 1e-3
     averaging: float = 0.999
     random_choices: int = 0
-    reviews: int | None = None  # of the training and of the test reviews, so many at random; by default all
+    reviews: int | None = None  # number of random training reviews, and of test reviews; by default all
 
     def take(self, rows: datasets.Rows) -> datasets.Rows:
-        """The reviews that count."""
+        """The reviews that are used."""
         return rows if self.reviews is None else datasets.split(rows, self.reviews, random_state=0)[1]
 
     def encode(self, texts: Any, known: dict[str, int]) -> NDArray[np.int64]:
-        """Reviews as numbers."""
+        """Reviews as word numbers."""
         if self.sentences:
             return reviews.as_sentences(texts, known, self.sentences, self.length)
         return reviews.as_words(texts, known, self.length)
 
     def black_box(self) -> nn.Module:
-        """A new network to be explained."""
+        """New network to be explained."""
         network = _black_boxes.SentenceNetwork if self.sentences else _black_boxes.WordNetwork
         return network(self.vocabulary)
 
@@ -71,7 +71,7 @@ QUICK = {"reviews": 4000, "epochs": 4, "search_epochs": 1}
 
 @dataclass(frozen=True)
 class Shown:
-    """A test review with what was chosen from it, for the page."""
+    """A test review and its chosen items, for the page."""
 
     row: int
     items: list[str]
@@ -82,11 +82,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class Result:
-    """What `khot reproduce explain` writes; accuracies and intervals are in percent."""
+    """Result that `khot reproduce explain` writes; accuracies and intervals are in percent."""
 
     task: str
     method: str
-    post_hoc_accuracy: float  # the mean over the seeds
+    post_hoc_accuracy: float  # mean over the seeds
     interval: list[float]
     by_seed: list[float]
     seeds: list[int]
@@ -94,8 +94,8 @@ class Result:
     temperature: float
     search: dict[str, float]  # loss on held-out reviews
     black_box_accuracy: float
-    references: dict[str, float]  # post-hoc accuracy of k random items, and of the k with the largest gradient
-    stability: float | None  # items that the seeds have in common
+    references: dict[str, float]  # post-hoc accuracy of k random items, and of the k items with the largest gradient
+    stability: float | None  # share of items that two seeds have in common
     leakage: dict[str, float]
     fewer_than_k: float  # share of reviews for which a sample in training has fewer than min(k, present) items
     settings: dict[str, Any]
@@ -108,21 +108,21 @@ class Result:
 
     @property
     def label(self) -> str:
-        """The task, and the profile if it is not the paper's."""
+        """Name of the task, and of the profile if it is not the paper's."""
         return _labelled(self.task, self.profile)
 
 
 def reversed_noise(
     logits: Tensor, k: int | Tensor, temperature: float, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Relaxed subset sampling with noise of the wrong sign, log(-log u), as in the code of 2019: an experiment only."""
+    """Relaxed subset sampling with noise of the wrong sign, log(-log u), as in the code of 2019, for comparison."""
     keys = 2 * logits - gumbel_keys(logits, generator)
     return successive_softmax(keys.where(logits > -torch.inf, logits), k, temperature)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The reviews as numbers, and the trained network that is to be explained."""
+    """The reviews as word numbers, and the trained network to be explained."""
 
     plan: Task
     known: dict[str, int]
@@ -132,17 +132,17 @@ class Problem:
     black_box: nn.Module
 
     def predict_proba(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What the network says."""
+        """Class probabilities that the network predicts."""
         return _black_boxes.predict(self.black_box, rows)
 
     def explainer(self, method: str, temperature: float | str, seed: int, folder: Path) -> SubsetExplainer:
-        """An explainer that was trained, or goes on being trained, in a folder."""
+        """Fitted explainer, whose training is resumed if the folder holds one."""
         explainer = _explainer(self.plan, method, temperature, seed, folder)
         return explainer.fit(self.predict_proba, self.train, eligible=words(self.train))
 
 
 def problem(task: str, profile: str, folder: Path) -> Problem:
-    """Load the reviews, and train the network, if `folder` does not hold it yet."""
+    """Load the reviews, and train the network unless `folder` holds it."""
     plan, data = TASKS[_checks.choice("task", task, tuple(TASKS))], datasets.load("imdb")
     if _checks.choice("profile", profile, PROFILES) == "quick":
         plan = replace(plan, **QUICK)
@@ -154,16 +154,16 @@ def problem(task: str, profile: str, folder: Path) -> Problem:
 
 
 def words(tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which items may be chosen: all but the token that marks the start."""
+    """Flags of the items that may be chosen: all but the token that marks the start."""
     return tokens != reviews.START if tokens.ndim == 2 else np.ones(tokens.shape[:2], bool)
 
 
 def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Path) -> Result:
-    """Train the black box, if `folder` does not hold it yet, and explain it with one method."""
+    """Explain a network with one method; `folder` keeps the network and the trainings."""
     _checks.choice("method", method, METHODS)
     given = problem(task, profile, folder)
     plan, test = given.plan, given.test
-    trained = "subset" if method == "l2x" and plan.k == 1 else method  # of one item both are the same
+    trained = "subset" if method == "l2x" and plan.k == 1 else method  # the same for one item
     places = [folder / f"{_labelled(task, profile)}-{trained}-{seed}" for seed in seeds]
     explainers: list[SubsetExplainer] = []
     for seed, place in zip(seeds, places, strict=True):
@@ -211,7 +211,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
 
 
 def write(result: Result, folder: Path) -> list[Path]:
-    """Write `explain-<task>-<method>.json`, and the page of both methods if both are there; returns their paths."""
+    """Write `explain-<task>-<method>.json`, and the page that compares the methods if both exist; return the paths."""
     name = f"explain-{result.label}"
     data, page = folder / f"{name}-{result.method}.json", folder / f"{name}.html"
     write_result(data, asdict(result))
@@ -220,17 +220,17 @@ def write(result: Result, folder: Path) -> list[Path]:
         return [data]
     columns = [(f"{row.method}: {row.post_hoc_accuracy:.1f}% of reviews keep their class", row.shown) for row in both]
     introduction = (
-        "What the model says of a review, with its probability on the whole review and on the marked items alone. "
-        f"– is a rare word, which the model does not know. The first {SHOWN // 2} are the shortest "
-        "test reviews, the others were drawn at random."
+        "The class that the model predicts, with its probability from the whole review and from the marked items "
+        f"alone. – is a rare word, which the model does not know. The first {SHOWN // 2} are the shortest "
+        "test reviews; the others were drawn at random."
     )
-    title = f"{result.label}: what decides, in {SHOWN} test reviews"
+    title = f"{result.label}: chosen items in {SHOWN} test reviews"
     write_columns(page, title, columns, reviews.CLASSES, introduction)
     return [data, page]
 
 
 def results(folder: Path) -> list[Result]:
-    """The results in a folder."""
+    """All results in a folder."""
 
     def make(shown: list[dict[str, Any]], **fields: Any) -> Result:
         return Result(shown=[Shown(**row) for row in shown], **fields)
@@ -242,7 +242,7 @@ def results(folder: Path) -> list[Result]:
 
 
 def table(rows: list[Result]) -> str:
-    """The results as text, beside the paper's."""
+    """Table of the results as text, with the paper's for comparison."""
     heads = f"{'post-hoc %':>11}{'interval':>16}{'paper':>7}{'t':>6}{'random':>8}{'gradient':>10}{'minutes':>9}"
     lines = [f"{'task':<17}{'method':<17}" + heads]
     for row in rows:
@@ -290,7 +290,7 @@ def _explainer(plan: Task, method: str, temperature: float | str, seed: int, fol
 
 
 def _fewer(scores: NDArray[np.float32], eligible: NDArray[np.bool_], method: str, k: int) -> float:
-    """The percentage of reviews of which one exact sample, drawn as in training, has fewer than k distinct items."""
+    """Percentage of reviews for which an exact sample, drawn as in training, has fewer than k distinct items."""
     if method != "l2x":
         return 0.0  # samples without replacement
     logits = torch.from_numpy(np.where(eligible, scores, -np.inf))
@@ -302,7 +302,7 @@ def _fewer(scores: NDArray[np.float32], eligible: NDArray[np.bool_], method: str
 
 
 def _shown(explanation: Explanation, known: dict[str, int], tokens: NDArray[np.int64]) -> list[Shown]:
-    """The shortest reviews, and as many others at random."""
+    """The shortest reviews, and as many random others."""
     texts = {number: word for word, number in known.items()} | {reviews.UNKNOWN: "–", reviews.START: ""}
     lengths = (tokens.reshape(len(tokens), -1) != reviews.PADDING).sum(1)
     shortest = np.argsort(lengths, kind="stable")[: SHOWN // 2]

@@ -133,7 +133,7 @@ def run(dataset: str, method: str, profile: str, folder: Path, random_state: int
 
 
 def write(result: Result, voted: Votes | None, folder: Path) -> list[Path]:
-    """Write `knn-<dataset>-<method>.json` and the pictures into an existing folder; returns their paths."""
+    """Write `knn-<dataset>-<method>.json` and the pictures into an existing folder and return their paths."""
     name = f"knn-{result.dataset}-{result.method}" + ("-long" if result.profile == "long" else "")
     data, curves, votes = folder / f"{name}.json", folder / f"knn-{result.dataset}.png", folder / f"{name}.png"
     write_result(data, asdict(result))

@@ -1,6 +1,6 @@
-"""Explanations whose answers are known: the four synthetic problems of L2X.
+"""Explanations with known answers: the four synthetic problems of L2X.
 
-Ten features, of which a few decide the probability of the class; an explainer should score these highest.
+A few of ten features determine the class probability; an explainer should give these the highest scores.
 """
 
 import time
@@ -22,7 +22,7 @@ FEATURES = 10
 
 @dataclass(frozen=True)
 class Problem:
-    """A distribution of rows, a model, and the features that it rests on.
+    """A distribution of rows, a model, and the features that determine its output.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Problem:
     logit : callable
         ``f(X) -> (rows,)``: the probability of the second class is 1 / (1 + e^logit).
     relevant : callable
-        ``f(X) -> (rows, 10)``: flags of the features that decide.
+        ``f(X) -> (rows, 10)``: flags of the features that determine the output.
     k : int
-        How many these are.
+        Number of these features.
     """
 
     draw: Callable[[int, np.random.RandomState], NDArray[np.float64]]
@@ -42,13 +42,13 @@ class Problem:
     k: int
 
     def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: N803
-        """The true probabilities of the two classes."""
+        """True probabilities of the two classes."""
         p = 1 / (1 + np.exp(self.logit(X)))
         return np.stack([1 - p, p], 1)
 
     @property
     def optimum(self) -> float:
-        """The least median rank of the features that decide."""
+        """Smallest possible median rank of the relevant features."""
         return (self.k + 1) / 2
 
 
@@ -92,7 +92,7 @@ PROBLEMS = {
 
 @dataclass(frozen=True)
 class Size:
-    """Rows to learn from, and how long."""
+    """Number of rows to learn from, and length of the training."""
 
     rows: int
     batch_size: int
@@ -100,25 +100,25 @@ class Size:
 
 
 SMALL, LARGE = Size(20_000, 250, 5), Size(100_000, 500, 10)
-SIZES = {  # which of its two halves decides a row of the switch is not found from fewer rows
+SIZES = {  # fewer rows are not enough to learn which half of the features is relevant for a row of the switch
     "quick": dict.fromkeys(PROBLEMS, SMALL) | {"switch": Size(50_000, 250, 8)},
     "full": dict.fromkeys(PROBLEMS, LARGE),
 }
-SEEDS = {"quick": (0,), "full": (3, 4, 5)}  # the settings were chosen with 0, 1 and 2
-SETTINGS = {"learning_rate": 3e-3, "patience": None}
+SEEDS: dict[str, tuple[int, ...]] = {"quick": (0,), "full": (3, 4, 5)}  # the settings were chosen with seeds 0, 1 and 2
+SETTINGS: dict[str, Any] = {"learning_rate": 3e-3, "patience": None}
 TEMPERATURES = {name: {"subset": 0.3, "l2x": 0.3} for name in PROBLEMS} | {
-    "switch": {"subset": 2.0, "l2x": 1.0}  # of 0.3, 0.6, 1 and 2 the best; colder ones get stuck
+    "switch": {"subset": 2.0, "l2x": 1.0}  # the best of 0.3, 0.6, 1 and 2; lower ones get stuck
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    """The mean over test rows of the median rank of the features that decide; the least possible is `optimum`."""
+    """The mean over test rows of the median rank of the relevant features; the smallest possible is `optimum`."""
 
     problem: str
     method: str
     temperature: float
-    median_rank: float  # the mean over the seeds
+    median_rank: float  # mean over the seeds
     by_seed: dict[int, float]
     optimum: float
     size: Size
@@ -126,7 +126,7 @@ class Row:
 
 
 def median_rank(scores: NDArray[Any], relevant: NDArray[np.bool_]) -> float:
-    """The mean over rows of the median rank, from 1, of the relevant features by their scores.
+    """Mean over rows of the median rank of the relevant features by their scores; the highest score has rank 1.
 
     >>> median_rank(np.array([[0.9, 0.1, 0.5]]), np.array([[True, False, True]]))
     1.5
@@ -143,7 +143,11 @@ def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
     for seed in SEEDS[profile]:
         noise = np.random.RandomState(seed)
         train, test = problem.draw(size.rows, noise), problem.draw(test_rows, noise)
-        options = {"epochs": size.epochs, "batch_size": size.batch_size, "random_state": seed} | SETTINGS
+        options: dict[str, Any] = {
+            "epochs": size.epochs,
+            "batch_size": size.batch_size,
+            "random_state": seed,
+        } | SETTINGS
         explainer = SubsetExplainer(problem.k, sampler=method, temperature=temperature, **options)
         scores = explainer.fit(problem.predict_proba, train).explain(test).scores
         found[seed] = round(median_rank(scores, problem.relevant(test)), 3)
@@ -153,7 +157,7 @@ def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
 
 
 def write(rows: list[Row], folder: Path) -> Path:
-    """Write `known-answers.json` into an existing folder; returns its path."""
+    """Write `known-answers.json` into an existing folder, and return its path."""
     path = folder / "known-answers.json"
     content = {"rows": [asdict(row) for row in rows], "settings": SETTINGS, "machine": machine()}
     write_result(path, content)
@@ -161,7 +165,7 @@ def write(rows: list[Row], folder: Path) -> Path:
 
 
 def table(rows: list[Row]) -> str:
-    """The result as text."""
+    """Table of the results as text."""
     lines = [f"{'problem':<20}{'method':<8}{'median rank':>12}{'optimum':>9}{'minutes':>9}"]
     lines += [f"{r.problem:<20}{r.method:<8}{r.median_rank:>12.2f}{r.optimum:>9.1f}{r.minutes:>9.2f}" for r in rows]
     return "\n".join(lines)

@@ -24,7 +24,7 @@ from khot.topk import hard_topk, successive_softmax
 
 PAPER_DISTANCE = 0.016
 PAPER = WEIGHTS, K, SAMPLES, TEMPERATURES = (0.1, 0.2, 0.3, 0.4), 2, 10_000, (0.1, 1.0, 10.0)
-MOST_SUBSETS = 120  # that a table and a histogram can show
+MOST_SUBSETS = 120  # subsets that a table and a histogram can show
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Result:
     true: list[float]
     relaxed: list[Histogram]  # top k of the relaxed vector, one for each temperature
     hard: list[Histogram]  # top k of the same keys
-    paper_distance: float | None  # the paper's bound, where the problem is the paper's
+    paper_distance: float | None  # the bound in the paper, for the problem of the paper
     seconds: float
     versions: dict[str, str]
 
@@ -67,7 +67,7 @@ def run(
     random_state = _checks.whole_number("random_state", random_state, least=0, most=2**63 - 1)
     temperatures = [_checks.positive("temperature", t) for t in temperatures]
     if not temperatures:
-        raise InvalidValueError("temperatures must hold at least one number, but got none: pass 0.1 1 10, say")
+        raise InvalidValueError("temperatures must hold at least one number, but got none: try 0.1 1 10")
     logits = _checks.weights(torch.tensor(weights, dtype=torch.float64)).log()
     law = Subset(logits, k)
     if law.support_size > MOST_SUBSETS:

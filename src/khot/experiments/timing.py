@@ -28,7 +28,7 @@ from khot.topk import neuralsort, successive_softmax
 Operator = Callable[[Tensor, int, float], Tensor]
 
 CANDIDATES, K, TRIALS, TEMPERATURE = (100, 1000, 5000), 5, 100, 1.0
-FIXED = {"queries": 1, "dtype": "float32", "pass": "forward only, recorded by autograd"}
+FIXED: dict[str, Any] = {"queries": 1, "dtype": "float32", "pass": "forward only, recorded by autograd"}
 LONG, BUDGET, FEWEST = 1.0, 30.0, 3  # trials of over LONG seconds are repeated for BUDGET seconds
 PUBLISHED, TEXTBOOK = "NeuralSort as published", "textbook successive softmax"
 PAPER = {  # seconds, for k = 5
@@ -58,7 +58,7 @@ class Row:
     total_seconds: Measured
     operator_times_faster: Measured
     total_times_faster: Measured
-    paper_seconds: float | None  # in total, for the two operators that the paper timed
+    paper_seconds: float | None  # total seconds of the two operators that the paper timed
     paper_times_faster: float | None
 
 
@@ -110,7 +110,7 @@ def run(n_candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIA
     random_state = _checks.whole_number("random_state", random_state, least=0, most=2**63 - 1)
     candidates = sorted({_checks.whole_number("n_candidates", m, least=1) for m in n_candidates})
     if not candidates:
-        raise InvalidValueError("n_candidates must hold at least one number, but got none: pass 100 1000 5000, say")
+        raise InvalidValueError("n_candidates must hold at least one number, but got none: try 100 1000 5000")
     _checks.count(_checks.whole_number("k", k, least=1), min(candidates), ())
     rows = [row for m in candidates for row in _rows(m, k, trials, random_state)]
     settings = {

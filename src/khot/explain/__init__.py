@@ -1,7 +1,7 @@
-"""Explain what any model says about a row by the k items of the row that tell most about it."""
+"""Explain the predictions of any model by the k items of a row that tell most about them."""
 
 from khot.explain import fidelity
-from khot.explain.explainer import SubsetExplainer
+from khot.explain.estimator import SubsetExplainer
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
 

@@ -1,9 +1,9 @@
-"""What an explainer is given, checked."""
+"""What a user passes to an explainer besides numbers, checked: maskers, networks, rows, flags, names and folders."""
 
-import hashlib
+import warnings
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,6 @@ from torch.nn.parameter import is_lazy
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
-from khot.explain.black_box import PredictProba
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
 from khot.explain.maskers.forms import array, data_frame, must_be_dense
 from khot.explain.maskers.items import take
@@ -21,88 +20,106 @@ from khot.training.folders import check_about, in_use
 MASKERS = {"columns": Columns, "words": Words, "sentences": Sentences, "patches": Patches, "tokens": Tokens}
 
 
+class Limits(NamedTuple):
+    """Flags (n, items) of the items that may be chosen, and of those that always are."""
+
+    eligible: Tensor
+    forced: Tensor
+
+
 def find_masker(masker: str | Masker) -> Masker:
-    """The masker of a name, or the given one."""
+    """A new masker of the given name, or the given masker."""
     if isinstance(masker, str):
         return MASKERS[_checks.choice("masker", masker, tuple(MASKERS))]()
     methods = ("fit", "encode", "mask", "pieces")
     if isinstance(masker, type) or not all(callable(getattr(masker, name, None)) for name in methods):
         raise InvalidTypeError(
             f"masker must be one of {', '.join(MASKERS)} or an object with the methods {', '.join(methods)} of "
-            f"khot.explain.maskers.Masker, but got {masker!r}: make one"
+            f"khot.explain.maskers.Masker, but got {masker!r}: pass an instance of a masker"
         )
     return masker
 
 
-def network(name: str, value: Any) -> nn.Module | None:
-    """A module or None."""
+def check_network(name: str, value: Any, masker: Masker | None = None) -> None:
+    """Refuse a network that is no module, and None if the masker has no network to use instead."""
+    if value is None and masker is not None and not callable(getattr(masker, name, None)):
+        raise InvalidTypeError(
+            f"{name} must be a torch.nn.Module, as {masker!r} has no method {name}, but got None: pass one"
+        )
     if value is not None and not isinstance(value, nn.Module):
         raise InvalidTypeError(f"{name} must be a torch.nn.Module, but got {value!r}: pass one, or None")
     if value is not None and any(map(is_lazy, [*value.parameters(), *value.buffers()])):
         raise InvalidValueError(f"{name} must have all its parameters, but {value!r} is lazy: call it with a row first")
-    return value
 
 
-def function(predict_proba: Any) -> PredictProba:
-    """A black box."""
-    if not callable(predict_proba):
-        raise InvalidTypeError(
-            f"predict_proba must be a function of rows, but got {predict_proba!r}: pass model.predict_proba"
-        )
-    return predict_proba
-
-
-def count(X: Any) -> int:  # noqa: N803
-    """The number of rows."""
+def count_rows(X: Any, least: int) -> int:  # noqa: N803
+    """Number of rows, at least `least`."""
     must_be_dense("X", X)
     try:
         take(X, slice(0, 1))
-        return len(X)
+        rows = len(X)
     except (TypeError, KeyError, IndexError, NotImplementedError) as error:
         raise InvalidTypeError(
-            f"X must be rows that can be counted and cut, but got {type(X).__name__} ({error}): "
+            f"X must be rows that can be counted and sliced, but got {type(X).__name__} ({error}): "
             "pass an array, a data frame, a tensor or a list"
         ) from error
+    if rows < least:
+        raise InvalidValueError(f"X must have at least {least} row{'s' * (least > 1)}, but got {rows}: add some")
+    return rows
 
 
-def encoded(masker: Masker, X: Any) -> Items:  # noqa: N803
-    """The items of rows, as many as there are rows."""
-    items = masker.encode(X)
-    if not isinstance(items, Items):
-        raise InvalidTypeError(
-            f"the masker must encode rows as Items, but returned {items!r}: return Items(codes, present)"
-        )
-    codes, present = items.codes, items.present
-    if not isinstance(codes, Tensor) or not isinstance(present, Tensor):
-        raise InvalidTypeError(
-            f"the masker must encode rows as tensors, but got {type(codes).__name__} and {type(present).__name__}: "
-            "convert them with torch.as_tensor"
-        )
-    if not len(codes) == len(present) == len(X) or present.dtype != torch.bool or present.ndim != 2:
+def find_limits(items: Items, eligible: Any, forced: Any, k: int, learning: bool = False) -> Limits:
+    """The limits among the items that are present. For learning, some row must have an item to choose."""
+    may = items.present if eligible is None else items.present & _flags("eligible", eligible, items.present)
+    must = torch.zeros_like(may) if forced is None else items.present & _flags("forced", forced, items.present)
+    needed = learning or (for_all_rows(eligible) is not None and bool(items.present.any()))
+    if eligible is not None and needed and not bool((may | must).any()):
+        raise InvalidValueError("eligible leaves no item to choose in any row: allow some")
+    most = int(must.sum(1).amax())
+    if most > k:
         raise InvalidValueError(
-            f"the masker must encode the {len(X)} rows of X with a bool tensor (rows, items) of what is present, but "
-            f"got {len(codes)} rows and {present.dtype} of shape {tuple(present.shape)}: pass one row for each"
+            f"at most k = {k} items of a row can be forced, but got {most}: force fewer, or raise k"
         )
-    return Items(codes.detach(), present)
+    return Limits(may, must)
 
 
-def in_order(masker: Masker, X: Any) -> Any:  # noqa: N803
-    """Rows with their columns as the black box knows them, if they came in another order."""
-    arrange = getattr(masker, "in_order", None)
-    return X if arrange is None else arrange(X)
+def for_all_rows(flags: Any) -> list[bool] | None:
+    """Flags (items,) that hold for any row, or None."""
+    return None if flags is None or array("flags", flags).ndim != 1 else array("flags", flags).tolist()
 
 
-def check_networks(masker: Masker, given: dict[str, nn.Module | None]) -> None:
-    """Refuse a masker without the networks that were not given."""
-    for name, module in given.items():
-        if module is None and not callable(getattr(masker, name, None)):
-            raise InvalidTypeError(
-                f"{name} must be a torch.nn.Module, as {masker!r} has no method {name}, but got None: pass one"
-            )
+def _flags(name: str, value: Any, present: Tensor) -> Tensor:
+    flags = array(name, value)
+    if flags.dtype != bool or flags.shape not in (tuple(present.shape), (present.shape[1],)):
+        raise InvalidValueError(
+            f"{name} must be a bool array of shape ({present.shape[1]},) or {tuple(present.shape)}, "
+            f"but got {flags.dtype} of shape {flags.shape}: pass one flag for each item"
+        )
+    return torch.from_numpy(flags.copy()).expand(present.shape)
+
+
+def warn_of_nothing_to_choose(limits: Limits, k: int) -> None:
+    """Warn if all rows are chosen whole, or nothing but the forced items is."""
+    wanted = k - limits.forced.sum(1)
+    if bool((wanted == 0).all()):
+        warnings.warn(f"all of the k = {k} items of each row are forced: raise k, or force fewer", stacklevel=4)
+    elif bool(((limits.eligible & ~limits.forced).sum(1) <= wanted).all()):
+        warnings.warn(f"no row has more than k = {k} items, so that all are chosen: lower k", stacklevel=4)
+
+
+def warn_of_new_classes(classes: Tensor, seen: Iterable[int]) -> None:
+    """Warn of classes (n,) whose selectors have had no row to learn from."""
+    new = sorted(set(classes.tolist()) - set(seen))
+    if new:
+        warnings.warn(
+            f"the model predicts class {', '.join(map(str, new))}, which it predicted for no row of fit, so that the "
+            "items chosen for it mean nothing: fit with rows of this class",
+            stacklevel=4,
+        )
 
 
 def check_unused(folder: Path, resume: bool, about: Mapping[str, Any]) -> None:
-    """Refuse a folder that holds other things, or a run that shall not be resumed, before the black box is asked."""
+    """Refuse a folder with other content, or with a run that is not to be resumed, before the model is queried."""
     if folder.exists() and not folder.is_dir():
         raise RunFolderError(f"{folder} is a file: pass a new or empty folder")
     inside = list(folder.glob("*"))
@@ -114,26 +131,8 @@ def check_unused(folder: Path, resume: bool, about: Mapping[str, Any]) -> None:
         check_about(run, about)
 
 
-def answers_folder(folder: Path | None, codes: Tensor, X: Any, draw: int = 0) -> Path | None:  # noqa: N803
-    """Where the answers about rows, or about a draw of their items, are kept, if anything is: each has its own."""
-    return None if folder is None else folder / f"answers-{draw}-{_digest(codes, X)}"
-
-
-def _digest(codes: Tensor, X: Any) -> str:  # noqa: N803
-    """Tells rows apart, also those whose differences the codes do not show."""
-    found = hashlib.blake2b(codes.contiguous().numpy().tobytes(), digest_size=8)
-    for row in X if data_frame(X) is None else array("X", X):
-        found.update(_bytes(row) + b"\0")
-    return found.hexdigest()
-
-
-def _bytes(row: Any) -> bytes:
-    values = array("a row", row) if isinstance(row, np.ndarray | Tensor) else np.asarray(row, dtype=object)
-    return repr(values.tolist()).encode(errors="surrogatepass") if values.dtype.kind == "O" else values.tobytes()
-
-
-def named_rows(value: Any, rows: int) -> list[int | str] | None:
-    """As many names of rows, or None."""
+def row_names(value: Any, rows: int) -> list[int | str] | None:
+    """Names of the rows as ints if all are, else as texts."""
     if value is None:
         return None
     names = list(value) if _is_listing(value) else value
@@ -145,15 +144,15 @@ def named_rows(value: Any, rows: int) -> list[int | str] | None:
     return [str(name) for name in numbers]
 
 
-def named_classes(value: Any) -> list[str]:
-    """Names of classes."""
-    if not _is_listing(value):
+def class_names(value: Any) -> list[str] | None:
+    """Names of the classes as texts."""
+    if value is not None and not _is_listing(value):
         raise InvalidTypeError(f"class_names must be a sequence of names, but got {value!r}: pass a list")
-    return [str(name) for name in value]
+    return None if value is None else [str(name) for name in value]
 
 
 def _is_listing(value: Any) -> bool:
-    """Whether this is several things one after the other, as sets and tables are not."""
+    """Whether a value is a sequence, which texts, sets and tables are not."""
     return (
         isinstance(value, Iterable) and not isinstance(value, str | bytes | Set | Mapping) and data_frame(value) is None
     )

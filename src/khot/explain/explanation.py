@@ -1,4 +1,4 @@
-"""What an explainer says about rows, and its forms: a table, JSON, a page, lines for a terminal."""
+"""The explanation of rows, and its forms: a table, JSON, a page, lines for a terminal."""
 
 import json
 from collections.abc import Sequence
@@ -24,18 +24,22 @@ class Explanation:
 
     Attributes
     ----------
+    masker : Masker
+        The fitted masker that defines the items.
+    rows : array, data frame, tensor, or list of texts
+        The explained rows.
     chosen : ndarray of bool, shape (n, items)
         Which items were chosen.
     scores : ndarray of float32, shape (n, items)
-        The logits of the items, -inf for absent ones.
+        Logits of the items, -inf for absent ones.
     full, masked : ndarray of float32, shape (n, classes), or None
-        What the black box says about the rows, and about the rows of which only the chosen items are left.
+        Class probabilities that the model predicts from the whole rows, and from the chosen items alone.
     class_names : sequence of str, or None
-        Names of the classes, else they are numbered from 0.
+        Names of the classes. None numbers them from 0.
     row_names : sequence of int or str, or None
-        Names of the rows, such as ids, else they are numbered from 0.
+        Names of the rows, such as ids. None numbers them from 0.
     eligible : ndarray of bool, shape (n, items), or None
-        Which items might be chosen, but for those that were forced; else all that are present.
+        Which items the explainer was free to choose, without the forced ones. None stands for all that are present.
     """
 
     masker: Masker = field(repr=False)
@@ -56,7 +60,7 @@ class Explanation:
 
     @property
     def items(self) -> list[list[str]]:
-        """The chosen items of each row as text, in their order."""
+        """Texts of the chosen items of each row, in their order."""
         return [
             [text.strip() for text, item in self._pieces(row) if item is not None and self.chosen[row, item]]
             for row in range(len(self))
@@ -64,26 +68,26 @@ class Explanation:
 
     @property
     def free(self) -> NDArray[np.bool_]:
-        """Which items (n, items) might be chosen or not."""
+        """Flags (n, items) of the items that the explainer was free to choose."""
         return self.scores > -np.inf if self.eligible is None else self.eligible
 
     @property
     def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What the black box says about the whole rows and about the chosen items, or an error if it was not asked."""
+        """Class probabilities for the whole rows and for the chosen items alone; an error if there are none."""
         if self.full is None or self.masked is None:
             raise InvalidValueError(
-                "the explanation has no outputs of the black box: pass predict_proba to SubsetExplainer.explain"
+                "the explanation has no outputs of the model: pass predict_proba to SubsetExplainer.explain"
             )
         return self.full, self.masked
 
     @property
     def agrees(self) -> NDArray[np.bool_]:
-        """For each row, whether the black box names the same class for the chosen items alone as for the whole."""
+        """Whether the model predicts the same class from the chosen items alone as from the whole row, for each row."""
         full, masked = self.outputs
         return full.argmax(1) == masked.argmax(1)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One record for each chosen item: row, item, its text and score, and the rank of the score from 1."""
+        """One record for each chosen item: the row, the rank of its score from 1, the item, its text and its score."""
         return [{"row": self._name(row), **record} for row in range(len(self)) for record in self._records(row)]
 
     def _records(self, row: int) -> list[dict[str, Any]]:
@@ -96,12 +100,12 @@ class Explanation:
         ]
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """A data frame of the records.
+        """Data frame of the records.
 
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}
-            The kind of data frame; the package must be installed.
+            Package of the data frame, which must be installed.
         """
         import narwhals
 
@@ -117,7 +121,7 @@ class Explanation:
             ) from error
 
     def to_json(self, path: Path | str | None = None) -> str:
-        """The chosen items, and the outputs of the black box, as JSON; also written to a file if one is named."""
+        """Chosen items and outputs of the model as JSON, which is also written to a file if a path is given."""
         rows: list[dict[str, Any]] = [{"row": self._name(row), "items": self._records(row)} for row in range(len(self))]
         for name, outputs in (("full", self.full), ("masked", self.masked)):
             if outputs is not None:
@@ -129,13 +133,13 @@ class Explanation:
         return text
 
     def to_html(self, path: Path | str, title: str = "Explanation") -> None:
-        """Write a self-contained page: each row with its chosen items marked, and both confidences.
+        """Write a self-contained page that shows each row with its chosen items marked, and the model's probabilities.
 
-        Words or sentences beyond those that can be chosen are grey.
+        Text beyond the items that can be chosen is grey.
         """
         from khot._report.explanations import write_explanations
 
-        marks = "" if hasattr(self.masker, "picture") else " The stronger an item is marked, the higher is its score."
+        marks = "" if hasattr(self.masker, "picture") else " The stronger the mark, the higher the score of the item."
         introduction = f"{self._agreement()}{marks}".strip()
         write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], introduction)
 
@@ -147,11 +151,11 @@ class Explanation:
         return f"<style>{STYLE}</style>" + "".join(self._row_html(row) for row in range(shown)) + rest
 
     def _agreement(self) -> str:
-        """In how many rows the chosen items alone get the class of the whole."""
+        """Share of the rows of which the chosen items alone get the class of the whole row."""
         if self.full is None or self.masked is None:
             return ""
         share = 100 * self.agrees.mean()
-        return f"The model names the same class for the chosen items alone in {share:.1f}% of {len(self)} rows."
+        return f"The model predicts the same class from the chosen items alone in {share:.1f}% of {len(self)} rows."
 
     def __str__(self) -> str:
         return "\n\n".join(self._row_text(row) for row in range(len(self)))
@@ -174,7 +178,7 @@ class Explanation:
             marked = picture(draw(self._row(row), self.chosen[row]), f"chosen: {', '.join(scores)}")
         else:
             marked = "".join(self._piece_html(row, text, item) for text, item in self._separated(row))
-        return f'<article class="khot"><p class="says">{escape(self._says(row))}</p><p>{marked}</p></article>'
+        return f'<article class="khot"><p class="says">{escape(self._heading(row))}</p><p>{marked}</p></article>'
 
     def _piece_html(self, row: int, text: str, item: int | None) -> str:
         if item is None and any(letter.isalnum() for letter in text):
@@ -190,10 +194,10 @@ class Explanation:
         text = "".join(
             f"[{text}]" if item is not None and self.chosen[row, item] else text for text, item in self._separated(row)
         )
-        return f"{self._says(row)}\n{text}".strip()
+        return f"{self._heading(row)}\n{text}".strip()
 
     def _separated(self, row: int) -> list[tuple[str, int | None]]:
-        """The pieces, with a separator where items follow each other at once, as columns do."""
+        """The pieces, with a separator between adjacent items, such as columns."""
         pieces: list[tuple[str, int | None]] = []
         for text, item in self._pieces(row):
             if item is not None and pieces and pieces[-1][1] is not None:
@@ -201,13 +205,13 @@ class Explanation:
             pieces.append((text.strip() if item is not None else text, item))
         return pieces
 
-    def _says(self, row: int) -> str:
+    def _heading(self, row: int) -> str:
         if self.full is None or self.masked is None:
             return f"row {self._name(row)}"
         label, other = int(self.full[row].argmax()), int(self.masked[row].argmax())
         full, masked = self.full[row, label], self.masked[row, label]
-        told = f"row {self._name(row)}, {self._class(label)}: {full:.3f} on the whole, {masked:.3f} on the chosen items"
-        return told if other == label else f"{told}, which say {self._class(other)}: {self.masked[row, other]:.3f}"
+        text = f"row {self._name(row)}, {self._class(label)}: {full:.3f} on the whole, {masked:.3f} on the chosen items"
+        return text if other == label else f"{text}, with {self._class(other)} at {self.masked[row, other]:.3f}"
 
     def _name(self, row: int) -> int | str:
         return row if self.row_names is None else self.row_names[row]

@@ -1,4 +1,4 @@
-"""How far an explanation can be trusted: does the black box say the same about the chosen items alone?"""
+"""Measures of how far explanations can be trusted: is the prediction the same from the chosen items alone?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from khot import _checks
+from khot._renamed import renamed
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.explain._choices import masked
-from khot.explain._inputs import encoded, function, in_order
-from khot.explain.black_box import PredictProba, outputs
+from khot.explain.black_box import BlackBox, PredictProba
 from khot.explain.explanation import Explanation
 from khot.explain.maskers import Masker
+from khot.explain.maskers.items import encoded, in_order, masked
 
 _NORMAL = 1.96  # of a 95% interval
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share of rows with its 95% interval.
+    """A share of rows with its 95% confidence interval.
 
     >>> Share.of(np.array([True, True, True, False]))
     Share(value=0.75, low=0.30..., high=0.95...)
@@ -35,7 +35,7 @@ class Share:
 
     @classmethod
     def of(cls, flags: NDArray[np.bool_]) -> "Share":
-        """The share of true flags, with Wilson's interval, which is right for few rows and for shares near 0 and 1."""
+        """Share of true flags with Wilson's interval, which holds for few rows and for shares near 0 and 1, too."""
         if len(flags) == 0:
             raise InvalidValueError("there must be at least one row, but got none: explain some")
         n, p, z = len(flags), float(np.mean(flags)), _NORMAL
@@ -45,17 +45,17 @@ class Share:
 
 
 def post_hoc_accuracy(explanation: Explanation) -> Share:
-    """How often the black box names the same class for the chosen items alone as for the whole row.
+    """Share of rows for which the model predicts the same class from the chosen items alone as from the whole row.
 
     Parameters
     ----------
     explanation : Explanation
-        With the outputs of the black box.
+        An explanation with the outputs of the model.
 
     Returns
     -------
     Share
-        Of the rows, with a 95% interval.
+        Share of the rows with its 95% confidence interval.
     """
     return Share.of(explanation.agrees)
 
@@ -68,10 +68,29 @@ def post_hoc_accuracy_of(
     batch_size: int = 256,
     full: NDArray[np.float32] | None = None,
 ) -> Share:
-    """The same of items (n, items) that were chosen in any other way, for comparison.
+    """Post-hoc accuracy of items that were chosen in any other way, for comparison.
 
-    `random_items` chooses at random, `largest_items` by scores such as those of `gradient_norms`. `full` is what the
-    black box said about the whole rows, if it was asked before.
+    `random_items` chooses at random, and `largest_items` by scores such as `gradient_norms`.
+
+    Parameters
+    ----------
+    predict_proba : callable
+        The model, from rows to class probabilities (n, classes).
+    masker : Masker
+        A fitted masker, such as `explainer.masker_`.
+    X : array, data frame, tensor, or list of texts
+        Rows.
+    chosen : ndarray of bool, shape (n, items)
+        Which items are chosen.
+    batch_size : int
+        Maximum number of rows in a call of the model.
+    full : ndarray, shape (n, classes), optional
+        Class probabilities for the whole rows, if they are known.
+
+    Returns
+    -------
+    Share
+        Share of the rows with its 95% confidence interval.
     """
     chosen, batch_size = np.asarray(chosen), _checks.whole_number("batch_size", batch_size, least=1)
     if chosen.ndim != 2 or len(chosen) != len(X) or chosen.dtype != bool:
@@ -80,65 +99,71 @@ def post_hoc_accuracy_of(
             "pass a flag for each item of each row"
         )
     if isinstance(masker, type) or not callable(getattr(masker, "mask", None)):
-        raise InvalidTypeError(f"masker must be a fitted one, but got {masker!r}: pass explainer.masker_")
+        raise InvalidTypeError(f"masker must be a fitted masker, but got {masker!r}: pass explainer.masker_")
     X = in_order(masker, X)  # noqa: N806
     items = encoded(masker, X).present.shape[1]
     if chosen.shape[1] != items:
         raise InvalidValueError(
             f"chosen must have a flag for each of the {items} items, but got {chosen.shape[1]}: pass one for each"
         )
-    full = outputs(function(predict_proba), X, batch_size) if full is None else np.asarray(full)
-    alone = outputs(function(predict_proba), masked(masker, X, chosen), batch_size)
+    black_box = BlackBox(predict_proba, batch_size)
+    full = black_box.ask(X) if full is None else np.asarray(full)
+    alone = black_box.ask(masked(masker, X, chosen), "masked rows")
     if full.shape != alone.shape:
         raise InvalidValueError(
-            f"full must be what the same black box says about the rows, {alone.shape}, but got shape {full.shape}: "
-            "pass its outputs, or None to ask it"
+            f"full must be the outputs of the same model for the rows, {alone.shape}, but got shape {full.shape}: "
+            "pass its outputs, or None to query it"
         )
     return Share.of(full.argmax(1) == alone.argmax(1))
 
 
-def random_accuracy(explanation: Explanation, predict_proba: PredictProba, seed: int = 0) -> Share:
-    """The post-hoc accuracy of as many random items of each row, of those that may be chosen, for comparison.
+@renamed(seed="random_state")
+def random_accuracy(explanation: Explanation, predict_proba: PredictProba, random_state: int = 0) -> Share:
+    """Post-hoc accuracy of random items, as many for each row as were chosen, for comparison.
 
     Parameters
     ----------
     explanation : Explanation
-        Of some rows.
+        The explanation to compare with. Its forced items are kept, and random ones are drawn from those that the
+        explainer was free to choose.
     predict_proba : callable
-        The black box.
-    seed : int
-        Fixes the items.
+        The model, from rows to class probabilities (n, classes).
+    random_state : int
+        Seed of the random items.
 
     Returns
     -------
     Share
-        Of the rows, with a 95% interval.
+        Share of the rows with its 95% confidence interval.
     """
     forced = explanation.chosen & ~explanation.free
     wanted = explanation.chosen.sum(1) - forced.sum(1)
-    chosen = forced | random_items(explanation.free, wanted, seed)
+    chosen = forced | random_items(explanation.free, wanted, random_state)
     return post_hoc_accuracy_of(predict_proba, explanation.masker, explanation.rows, chosen, full=explanation.full)
 
 
-def random_items(present: NDArray[np.bool_], k: int | NDArray[np.integer], seed: int = 0) -> NDArray[np.bool_]:
-    """k random items (n, items) of those present in each row, or all of a row that has fewer; or k (n,) of each row.
+@renamed(seed="random_state")
+def random_items(present: NDArray[np.bool_], k: int | NDArray[np.integer], random_state: int = 0) -> NDArray[np.bool_]:
+    """Flags (n, items) of k random items among those present in each row, or of all if a row has fewer.
+
+    k may be an array (n,) with a number for each row.
 
     >>> random_items(np.array([[True, True, False], [True, True, True]]), k=2).sum(1)
     array([2, 2])
     """
-    noise = np.random.RandomState(_checks.whole_number("seed", seed, least=0) % 2**32)
+    noise = np.random.RandomState(_checks.whole_number("random_state", random_state, least=0) % 2**32)
     return largest_items(noise.rand(*np.shape(present)), present, k)
 
 
 def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int | NDArray[np.integer]) -> NDArray[np.bool_]:
-    """The k items (n, items) with the largest scores of those present in each row; of equal ones the first.
+    """Flags (n, items) of the k present items of each row with the largest scores; ties go to the first.
 
-    k may be an array (n,), with a number for each row.
+    k may be an array (n,) with a number for each row.
 
     >>> largest_items(np.array([[0.1, 0.9, 0.5]]), np.array([[True, False, True]]), k=1)
     array([[False, False,  True]])
     """
-    wanted = _of_each_row(k, len(present)) if isinstance(k, np.ndarray) else _checks.whole_number("k", k, least=1)
+    wanted = _numbers_per_row(k, len(present)) if isinstance(k, np.ndarray) else _checks.whole_number("k", k, least=1)
     scores, present = np.asarray(scores), np.asarray(present, dtype=bool)
     if scores.shape != present.shape or scores.ndim != 2:
         raise InvalidValueError(
@@ -151,7 +176,7 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int | NDA
     return (ranks < wanted) & present
 
 
-def _of_each_row(k: NDArray[np.integer], rows: int) -> NDArray[np.integer]:
+def _numbers_per_row(k: NDArray[np.integer], rows: int) -> NDArray[np.integer]:
     if k.shape != (rows,) or k.dtype.kind not in "iu" or (k < 0).any():
         raise InvalidValueError(
             f"k must be a whole number, or {rows} of them, one for each row, but got {k!r}: pass 0 or more for each"
@@ -160,7 +185,7 @@ def _of_each_row(k: NDArray[np.integer], rows: int) -> NDArray[np.integer]:
 
 
 def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) -> NDArray[np.float32]:  # noqa: N803
-    """How strongly a PyTorch model's most probable class depends on each number of a row, or on each token.
+    """Absolute gradients of a PyTorch model's most probable class in each number of a row, or norms for each token.
 
     Parameters
     ----------
@@ -169,13 +194,13 @@ def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) 
     X : Tensor
         Rows: numbers, or tokens if there is an embedding layer.
     layer : nn.Module, optional
-        The model's embedding: the gradient with respect to its output is taken instead of that with respect to X.
+        The model's embedding. The gradient is taken with respect to its output instead of X.
 
     Returns
     -------
     array
-        Gradients of log p(class) without their sign, in the shape of X; norms over the last dimension of the layer's
-        output, in the shape of its others.
+        Absolute values of the gradient of log p(class), in the shape of X. With a layer, norms of the gradient over the
+        last axis of the layer's output, in the shape of the other axes.
 
     Examples
     --------
@@ -206,7 +231,7 @@ def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) 
 
 
 def _gradient(model: nn.Module, rows: Tensor, inside: list[Tensor]) -> Tensor:
-    """That of the largest log-probability, in the one tensor that is `inside` after the model was called."""
+    """Gradient of the largest log-probability in the one tensor that is in `inside` after the model was called."""
     with torch.enable_grad():
         logits = model.eval()(rows)
     if len(inside) != 1:
@@ -216,17 +241,17 @@ def _gradient(model: nn.Module, rows: Tensor, inside: list[Tensor]) -> Tensor:
 
 
 def stability(explanations: Sequence[Explanation]) -> float:
-    """How much explainers agree that were fitted with different seeds: the mean share of items that two have in common.
+    """Mean share of items that two explanations of the same rows have in common, such as those of different seeds.
 
     Parameters
     ----------
     explanations : sequence of Explanation
-        Of the same rows, at least two.
+        At least two explanations of the same rows.
 
     Returns
     -------
     float
-        1 if all chose the same. The share is |A and B| / max(|A|, |B|), averaged over rows and pairs.
+        Mean over rows and pairs of |A and B| / max(|A|, |B|); 1 if all chose the same items.
     """
     if not isinstance(explanations, Sequence) or not all(isinstance(one, Explanation) for one in explanations):
         raise InvalidTypeError(
@@ -246,14 +271,14 @@ def stability(explanations: Sequence[Explanation]) -> float:
 
 @dataclass(frozen=True)
 class Leakage:
-    """How well the choice alone, without what was chosen, tells the class.
+    """How well the class can be predicted from the positions of the chosen items alone, without their content.
 
     Attributes
     ----------
     accuracy : float
-        Of a logistic regression from the mask to the class of the black box, on rows that it was not fitted on.
+        Cross-validated accuracy of a logistic regression from the mask to the class that the model predicts.
     majority : float
-        The share of the most frequent class, which is reached without looking.
+        Share of the most frequent class, for comparison.
     """
 
     accuracy: float
@@ -261,23 +286,24 @@ class Leakage:
 
 
 def leakage(explanation: Explanation, folds: int = 5) -> Leakage:
-    """Whether the selector tells the class by *which* items it chooses, whatever they are.
+    """Measure whether the selector encodes the class in *which* items it chooses, whatever their content.
 
-    A selector is trained together with a predictor, so the two can agree on a code: items at the front for one class,
-    at the back for the other. If the accuracy is far above the majority's, the chosen items may not be the reason.
-    (For a table it may also be that different classes rest on different columns, as they do for a tree; and with
-    `for_class` the selector is told the class, and its choice may tell it.)
+    A selector is trained together with a predictor, so the two can agree on a code, such as items at the front for one
+    class and items at the back for the other. If the accuracy is far above the majority's, the content of the chosen
+    items may not be the reason for the prediction. In a table, different classes may also depend on different columns,
+    as in a decision tree; and with `for_class` the selector knows the class, so that its choice may depend on it.
 
     Parameters
     ----------
     explanation : Explanation
-        With the outputs of the black box. Rows of classes with fewer rows than folds are left out.
+        An explanation with the outputs of the model. Rows of classes with fewer rows than folds are left out.
     folds : int
-        Of the cross-validation, at least 2.
+        Number of folds of the cross-validation, at least 2.
 
     Returns
     -------
     Leakage
+        Accuracy from the mask alone, and of the most frequent class.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict

@@ -1,4 +1,4 @@
-"""The networks that choose items, and those that predict from the chosen ones. Those for texts are those of L2X."""
+"""Default selectors, which score items, and predictors, which see the chosen ones; those for texts are from L2X."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,49 +9,50 @@ from torch.nn import functional
 
 
 def word_vectors(vocabulary: int, size: int) -> nn.Embedding:
-    """An embedding that begins close to 0, where words of no weight stay; torch's own begins with random features."""
+    """An embedding that starts close to 0, where irrelevant words stay; torch's default starts with random features."""
     result = nn.Embedding(vocabulary, size)
     nn.init.uniform_(result.weight, -0.05, 0.05)
     return result
 
 
 class _Packed:
-    """Items of rows (b, items) one behind the other, without those that are not there, and a gap behind each row.
+    """Concatenation of the present items of rows (b, items), with a gap after each row.
 
-    A convolution then sees zeros beyond the ends of a row, and takes no time for padding.
+    A convolution then sees zeros beyond the ends of a row, and spends no time on padding.
     """
 
     def __init__(self, present: Tensor) -> None:
-        self.places = functional.pad(present, (0, 1), value=True)
+        self.places: Tensor = functional.pad(present, (0, 1), value=True)
         filled = functional.pad(present, (0, 1))[self.places]
-        self.filled, self.gaps = filled.unsqueeze(1), (~filled).nonzero().squeeze(1)  # (packed, 1), (b,)
-        self.rows = torch.arange(len(present), device=present.device).repeat_interleave(self.places.sum(1))
+        self.filled: Tensor = filled.unsqueeze(1)  # (packed, 1)
+        self.gaps: Tensor = (~filled).nonzero().squeeze(1)  # (b,)
+        self.rows: Tensor = torch.arange(len(present), device=present.device).repeat_interleave(self.places.sum(1))
 
     def pack(self, values: Tensor) -> Tensor:
-        """From (b, items, ...) to (packed, ...)."""
+        """Pack values (b, items, ...) into (packed, ...)."""
         ends = values.new_zeros(len(values), 1, *values.shape[2:])
         return torch.cat([values, ends], 1)[self.places]
 
     def unpack(self, values: Tensor) -> Tensor:
-        """From (packed,) to (b, items), 0 where nothing is."""
+        """Unpack values (packed,) into (b, items), with 0 for absent items."""
         return values.new_zeros(self.places.shape).masked_scatter(self.places, values)[:, :-1]
 
     def convolve(self, layer: nn.Conv1d, x: Tensor) -> Tensor:
-        """The positive part of a convolution of (packed, features), three items at a time."""
+        """Convolution of (packed, features) with kernels of three items, followed by a ReLU."""
         return _Convolution.apply(x, layer.weight, layer.bias, self.gaps)  # pyright: ignore[reportReturnType]
 
     def largest(self, x: Tensor) -> Tensor:
-        """The largest of each row (b, features) of (packed, features), which are not negative; 0 for an empty one."""
+        """Maximum (b, features) over the items of each row of non-negative (packed, features); 0 for an empty row."""
         rows = self.rows.unsqueeze(1).expand_as(x)
         return x.new_zeros(len(self.places), x.shape[1]).scatter_reduce(0, rows, x, "amax")
 
 
 class _Convolution(torch.autograd.Function):
-    """Of x (packed, features), with zeros at the gaps and beyond the ends, as products of matrices without copies."""
+    """Convolution and ReLU of x (packed, features), with zeros in the gaps, as matrix products without copies."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, gaps: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        before, here, after = weight.permute(2, 1, 0).contiguous()  # else each product copies its part
+        before, here, after = weight.permute(2, 1, 0).contiguous()  # or else each product would copy its part
         out = torch.addmm(bias, x, here)
         out[1:].addmm_(x[:-1], before)
         out[:-1].addmm_(x[1:], after)
@@ -72,7 +73,7 @@ class _Convolution(torch.autograd.Function):
 
 
 class TokenSelector(nn.Module):
-    """Tokens (b, length), of which 0 is none, to a logit for each, from its surroundings and from the whole text.
+    """Tokens (b, length) with padding 0 to a logit for each, from its neighbourhood and from the whole text.
 
     References
     ----------
@@ -81,8 +82,8 @@ class TokenSelector(nn.Module):
 
     def __init__(self, vocabulary: int, embedding: int = 50, width: int = 100) -> None:
         super().__init__()
-        self.embedding = word_vectors(vocabulary, embedding)
-        self.head = _Local(embedding, width, width, dropout=0.2)
+        self.embedding: nn.Embedding = word_vectors(vocabulary, embedding)
+        self.head: _Local = _Local(embedding, width, width, dropout=0.2)
 
     def forward(self, codes: Tensor) -> Tensor:
         packed = _Packed(codes != 0)
@@ -90,12 +91,12 @@ class TokenSelector(nn.Module):
 
 
 class SentenceSelector(nn.Module):
-    """Sentences (b, sentences, length) to a logit for each."""
+    """Sentences (b, sentences, length) to a logit for each, from its neighbours and from the whole text."""
 
     def __init__(self, vocabulary: int, embedding: int = 100, width: int = 100) -> None:
         super().__init__()
-        self.sentences = _SentenceEncoder(vocabulary, embedding)
-        self.head = _Local(self.sentences.features, width, width // 2)
+        self.sentences: _SentenceEncoder = _SentenceEncoder(vocabulary, embedding)
+        self.head: _Local = _Local(self.sentences.features, width, width // 2)
 
     def forward(self, codes: Tensor) -> Tensor:
         packed = _Packed(torch.ones_like(codes[..., 0], dtype=torch.bool))
@@ -103,17 +104,17 @@ class SentenceSelector(nn.Module):
 
 
 class _Local(nn.Module):
-    """Packed features (packed, features) to logits (b, items): a convolution, then a global and a local branch."""
+    """Features (packed, features) to logits (b, items): a convolution, then a global and a local branch."""
 
     def __init__(self, features: int, width: int, local: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.first = nn.Conv1d(features, width, 3, padding=1)
-        self.whole = nn.Linear(width, width)
-        self.second = nn.Conv1d(width, local, 3, padding=1)
-        self.third = nn.Conv1d(local, local, 3, padding=1)
-        self.dropout = nn.Dropout(dropout)
-        self.both = nn.Linear(width + local, local)
-        self.last = nn.Linear(local, 1)
+        self.first: nn.Conv1d = nn.Conv1d(features, width, 3, padding=1)
+        self.whole: nn.Linear = nn.Linear(width, width)
+        self.second: nn.Conv1d = nn.Conv1d(width, local, 3, padding=1)
+        self.third: nn.Conv1d = nn.Conv1d(local, local, 3, padding=1)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
+        self.both: nn.Linear = nn.Linear(width + local, local)
+        self.last: nn.Linear = nn.Linear(local, 1)
 
     def forward(self, x: Tensor, packed: _Packed) -> Tensor:
         x = packed.convolve(self.first, x * packed.filled)
@@ -124,14 +125,14 @@ class _Local(nn.Module):
 
 
 class _SentenceEncoder(nn.Module):
-    """Sentences (b, sentences, length) of tokens, of which 0 is none, to features (b, sentences, features)."""
+    """Sentences (b, sentences, length) of tokens with padding 0 to features (b, sentences, features)."""
 
     def __init__(self, vocabulary: int, embedding: int, features: int = 250) -> None:
         super().__init__()
         self.features = features
-        self.embedding = word_vectors(vocabulary, embedding)
-        self.dropout = nn.Dropout(0.5)  # of L2X 0.2, with which sentences of few texts are learnt by heart
-        self.convolution = nn.Conv1d(embedding, features, 3, padding=1)
+        self.embedding: nn.Embedding = word_vectors(vocabulary, embedding)
+        self.dropout: nn.Dropout = nn.Dropout(0.5)  # 0.2 in L2X, which overfits the sentences of few texts
+        self.convolution: nn.Conv1d = nn.Conv1d(embedding, features, 3, padding=1)
 
     def forward(self, codes: Tensor) -> Tensor:
         tokens = codes.flatten(0, 1)
@@ -141,27 +142,27 @@ class _SentenceEncoder(nn.Module):
 
 
 class TokenPredictor(nn.Module):
-    """Tokens (b, length) and a mask of them to class logits: the sum of the chosen's embeddings, and two dense layers.
+    """Tokens (b, length) and a mask of them to class logits: the sum of the chosen embeddings, and two dense layers.
 
     L2X divides the sum by k, a constant that the dense layer can learn.
     """
 
     def __init__(self, vocabulary: int, classes: int, embedding: int = 50, width: int = 250) -> None:
         super().__init__()
-        self.embedding = word_vectors(vocabulary, embedding)
-        self.head = _dense(embedding, width, classes)
+        self.embedding: nn.Embedding = word_vectors(vocabulary, embedding)
+        self.head: nn.Sequential = _dense(embedding, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
         return self.head(_sum(self.embedding(codes), mask))
 
 
 class SentencePredictor(nn.Module):
-    """Sentences (b, sentences, length) and a mask of them to class logits. Those of weight 0 are not read."""
+    """Sentences (b, sentences, length) and a mask of them to class logits. Sentences of weight 0 are not read."""
 
     def __init__(self, vocabulary: int, classes: int, embedding: int = 100, width: int = 250) -> None:
         super().__init__()
-        self.sentences = _SentenceEncoder(vocabulary, embedding)
-        self.head = _dense(self.sentences.features, width, classes)
+        self.sentences: _SentenceEncoder = _SentenceEncoder(vocabulary, embedding)
+        self.head: nn.Sequential = _dense(self.sentences.features, width, classes)
 
     def forward(self, codes: Tensor, mask: Tensor) -> Tensor:
         return self.head(_sum(self.sentences(codes * (mask != 0).unsqueeze(-1)), mask))
@@ -177,12 +178,12 @@ class ColumnSelector(nn.Sequential):
 
 
 class ColumnPredictor(nn.Module):
-    """Columns (b, d) and a mask of the items, of which column i belongs to item `group_of[i]`, to class logits."""
+    """Columns (b, d) and a mask of the items to class logits; column i belongs to item `group_of[i]`."""
 
     def __init__(self, group_of: Sequence[int], classes: int, width: int = 200) -> None:
         super().__init__()
         self.register_buffer("group_of", torch.tensor(group_of))
-        self.head = nn.Sequential(
+        self.head: nn.Sequential = nn.Sequential(
             *[nn.Linear(len(group_of), width), _BatchNorm(width), nn.ReLU()],
             *[nn.Linear(width, width), _BatchNorm(width), nn.ReLU(), nn.Linear(width, classes)],
         )
@@ -192,7 +193,7 @@ class ColumnPredictor(nn.Module):
 
 
 class _BatchNorm(nn.BatchNorm1d):
-    """Of (b, features, ...); takes the statistics of earlier batches for a batch of one row, which has none."""
+    """Batch normalisation of (b, features, ...) that uses the running statistics for a batch of one row."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         pass
@@ -204,19 +205,22 @@ class _BatchNorm(nn.BatchNorm1d):
 
 
 class PatchSelector(nn.Module):
-    """Images (b, channels, height, width) to a logit for each patch of a grid, from its surroundings and the whole."""
+    """Images (b, channels, height, width) to a logit for each patch of a grid, from its neighbourhood and the whole."""
 
     def __init__(self, channels: int, size: int, grid: tuple[int, int], width: int = 32) -> None:
         super().__init__()
-        self.size, self.grid = size, grid
-        self.body = nn.Sequential(
+        self.size: int = size
+        self.grid: tuple[int, int] = grid
+        self.body: nn.Sequential = nn.Sequential(
             *_convolutions(channels, width),
             nn.AdaptiveAvgPool2d(grid),
             nn.Conv2d(width, width, 3, padding=1),
             nn.ReLU(),
         )
-        self.local = nn.Conv2d(width, 1, 1)
-        self.whole = nn.Sequential(nn.Flatten(), *_dense(width * grid[0] * grid[1], 4 * width, grid[0] * grid[1]))
+        self.local: nn.Conv2d = nn.Conv2d(width, 1, 1)
+        self.whole: nn.Sequential = nn.Sequential(
+            nn.Flatten(), *_dense(width * grid[0] * grid[1], 4 * width, grid[0] * grid[1])
+        )
 
     def forward(self, codes: Tensor) -> Tensor:
         x = self.body(_whole_patches(codes, self.size, self.grid))
@@ -228,8 +232,9 @@ class PatchPredictor(nn.Module):
 
     def __init__(self, channels: int, size: int, grid: tuple[int, int], classes: int, width: int = 32) -> None:
         super().__init__()
-        self.size, self.grid = size, grid
-        self.body = nn.Sequential(
+        self.size: int = size
+        self.grid: tuple[int, int] = grid
+        self.body: nn.Sequential = nn.Sequential(
             *[*_convolutions(channels, width), nn.AdaptiveAvgPool2d(grid), nn.Flatten()],
             *_dense(width * grid[0] * grid[1], 4 * width, classes),
         )
@@ -240,19 +245,19 @@ class PatchPredictor(nn.Module):
 
 
 def _convolutions(channels: int, width: int) -> list[nn.Module]:
-    """Two layers, with batch normalisation: without, the selector ends at the same patches for all images."""
+    """Two layers with batch normalisation, without which the selector chooses the same patches of all images."""
     layers = [nn.Conv2d(channels, width, 3, padding=1), _BatchNorm(width), nn.ReLU()]
     return [*layers, nn.Conv2d(width, width, 3, padding=1), _BatchNorm(width), nn.ReLU()]
 
 
 def _whole_patches(images: Tensor, size: int, grid: tuple[int, int]) -> Tensor:
-    """Images with zeros below and on the right, such that no patch is cut."""
+    """Images padded with zeros below and on the right, so that all patches are whole."""
     missing = [count * size - length for count, length in zip(grid, images.shape[2:], strict=True)]
     return functional.pad(images, (0, missing[1], 0, missing[0]))
 
 
 def _sum(features: Tensor, mask: Tensor) -> Tensor:
-    """The sum (b, f) of features (b, items, f), weighted by a mask (b, items)."""
+    """Sum (b, f) of features (b, items, f), weighted by a mask (b, items)."""
     return (mask.unsqueeze(1) @ features).squeeze(1)
 
 

@@ -1,4 +1,4 @@
-"""How the k items of a row are drawn in training: by relaxed subset sampling, or as in L2X."""
+"""Choices of k items for each row: relaxed samples as in training, random subsets, and the top k."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from khot import _checks
 from khot.sampling import Relaxation, sample_subset
-from khot.topk import successive_softmax
+from khot.topk import hard_topk, successive_softmax
 
 NAMES = ("subset", "l2x")
 
@@ -29,7 +29,7 @@ class SubsetSample:
 
 
 def find(sampler: str | Sampler, relaxation: Relaxation) -> Sampler:
-    """The sampler of a name, or the given one."""
+    """The sampler with a name, or the given function."""
     if callable(sampler):
         return sampler
     return concrete_maximum if _checks.choice("sampler", sampler, NAMES) == "l2x" else SubsetSample(relaxation)
@@ -38,19 +38,19 @@ def find(sampler: str | Sampler, relaxation: Relaxation) -> Sampler:
 def concrete_maximum(
     logits: Tensor, k: int | Tensor, temperature: float, generator: torch.Generator | None = None
 ) -> Tensor:
-    """The elementwise maximum of k independent Concrete (Gumbel-softmax) samples, which L2X takes for a k-hot vector.
+    """Elementwise maximum of k independent Concrete (Gumbel-softmax) samples, which L2X uses as a k-hot vector.
 
-    As the samples are independent, several of them may choose the same item: the vector then has fewer than k. Of
-    one item it is relaxed subset sampling.
+    Since the samples are independent, several of them may choose the same item: the vector then has fewer than k items.
+    With k = 1 this is relaxed subset sampling.
 
     Parameters
     ----------
     logits : Tensor, shape (..., n)
         -inf marks an absent item.
     k : int or integer Tensor of shape (...)
-        How many samples.
+        Number of samples.
     temperature : float
-        Of the softmax.
+        Temperature of the softmax.
     generator : torch.Generator, optional
         Source of the noise.
 
@@ -72,7 +72,29 @@ def concrete_maximum(
     if most == 0:
         return torch.zeros_like(logits)
     several = logits.unsqueeze(-2).expand(*logits.shape[:-1], most, logits.shape[-1])
-    samples = sample_subset(several, 1, temperature, generator=generator)  # of one item each: Concrete samples
+    samples = sample_subset(several, 1, temperature, generator=generator)  # subsets of one item: Concrete samples
     if isinstance(k, Tensor):
         samples = samples * (torch.arange(most, device=k.device) < k.unsqueeze(-1)).unsqueeze(-1)
     return samples.amax(-2)
+
+
+def choose_items(logits: Tensor, eligible: Tensor, forced: Tensor, k: int, choose: Callable = hard_topk) -> Tensor:
+    """Mask (b, items) of the forced items, and of the remaining ones up to k, chosen from the eligible items.
+
+    ``choose(logits, k)`` chooses these; by default they are the items with the top logits. The mask is NaN if a logit
+    is, so that the training reports that it diverged.
+    """
+    if bool(logits.isnan().any()):
+        return logits * torch.nan
+    free = logits.masked_fill(~eligible | forced, -torch.inf)
+    wanted = min(k, logits.shape[-1])
+    if not forced.any():
+        return choose(free, wanted)
+    return forced + choose(free, (wanted - forced.sum(-1)).clamp(min=0))
+
+
+def random_subsets(eligible: Tensor, forced: Tensor, k: int, draws: int, seed: int) -> Tensor:
+    """Flags (n, draws, items) of `draws` random subsets of k items for each row, which contain the forced items."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = (torch.rand(eligible.shape, generator=generator) for _ in range(draws))
+    return torch.stack([choose_items(one, eligible, forced, k).bool() for one in scores], 1)

@@ -1,8 +1,8 @@
-"""From weights to random keys: the k largest keys are a weighted sample without replacement.
+"""Weights to random keys: the k items with the largest keys are a weighted sample without replacement.
 
-Two forms of one key. With E = -log u exponential, `gumbel_keys` are log w - log E and `reservoir_keys` are -E / w.
-Each is an increasing function of the other, so with the same noise both rank the items alike (Proposition 1 of
-Xie & Ermon, 2019). The race behind it: item i finishes at time E_i / w_i, and the first k to finish win.
+There are two forms of a key. With E = -log u exponential, `gumbel_keys` are log w - log E and `reservoir_keys` are
+-E / w. One is an increasing function of the other, so with the same noise both rank the items alike (Proposition 1 of
+Xie & Ermon, 2019). Both describe a race: item i finishes at time E_i / w_i, and the first k items are the sample.
 """
 
 import math
@@ -32,7 +32,7 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
     Returns
     -------
     Tensor, shape (..., n)
-        Keys in the dtype of the logits; float32 for half-precision logits, whose own grid is so coarse that keys tie.
+        Keys in the dtype of the logits; float32 for half-precision logits, in which keys would often tie.
 
     Raises
     ------
@@ -48,12 +48,12 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
 
     Notes
     -----
-    The noise is built from 52 random bits, and the inner logarithm is taken in float64, so that the largest values,
-    which decide the top k, do not tie even among a million items. (A float32 uniform has 24 bits: there they do.)
+    The noise has 52 random bits, and the inner logarithm is taken in float64, so that the largest values, which decide
+    the top k, do not tie even among a million items. With the 24 bits of a float32 uniform they would.
 
-    On the CPU it comes from a counter-based generator (Threefry) whose key is drawn from `generator`: a seed fixes the
-    sample, whatever the number of threads. Other devices, compiled and vmapped code, and installations without Numba
-    use torch's own generator, which makes other numbers of the same seed.
+    On the CPU the noise comes from a counter-based generator (Threefry) whose key is drawn from `generator`: a seed
+    fixes the sample for any number of threads. Other devices, compiled and vmapped code, and installations without
+    Numba use torch's generator, which gives other numbers for the same seed.
 
     References
     ----------
@@ -65,8 +65,8 @@ def gumbel_keys(logits: Tensor, generator: torch.Generator | None = None) -> Ten
 def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Draw the keys of weighted reservoir sampling, as logarithms.
 
-    Algorithm 1 of the paper uses u ** (1 / w). Its logarithm, ``log(u) / w``, ranks the items alike and neither
-    overflows nor underflows, for weights from 1e-300 to 1e300 in float64.
+    The keys are ``log(u) / w`` with u uniform on (0, 1): the logarithm of the keys ``u ** (1 / w)`` of Algorithm 1.
+    They rank the items alike, and neither overflow nor underflow for weights from 1e-300 to 1e300 in float64.
 
     Parameters
     ----------
@@ -104,9 +104,10 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
 
 
 def perturbed(logits: Tensor, shape: Sequence[int], generator: torch.Generator | None, *, centred: bool) -> Tensor:
-    """Gumbel keys of logits, which are checked here, expanded to a shape.
+    """Check logits, expand them to a shape and add Gumbel noise.
 
-    If `centred`, a row is measured from its largest logit: the same law, and a large offset does not swallow the noise.
+    If `centred`, the largest logit of each row is subtracted first. This does not change the distribution of the
+    sample, and the noise is not lost in a large offset.
     """
     seed = _seed(logits, generator)
     if seed is None or _checks.traced():
@@ -136,7 +137,7 @@ def _perturb(logits: Tensor, shape: Sequence[int], seed: Tensor, centred: bool) 
 
 
 class _Perturb(torch.autograd.Function):
-    """Keys move with their logits."""
+    """Perturbation, whose derivative in the logits is 1."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, shape: Sequence[int], seed: Tensor, centred: bool) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -149,7 +150,7 @@ class _Perturb(torch.autograd.Function):
 
 
 def _seed(like: Tensor, generator: torch.Generator | None) -> Tensor | None:
-    """The key of the counted noise, or None where there is none."""
+    """Key of the counter-based noise; None where torch's generator is used."""
     _checks.generator(generator)
     if like.device.type != "cpu" or not _jit.AVAILABLE:
         return None
@@ -158,7 +159,7 @@ def _seed(like: Tensor, generator: torch.Generator | None) -> Tensor | None:
 
 
 def _noise(like: Tensor, generator: torch.Generator | None, seed: Tensor | None, gumbel: torch.dtype | None) -> Tensor:
-    """Standard exponential draws E in float64, never 0 and never infinite, or the Gumbel draws -log E in a dtype."""
+    """Standard exponential draws E in float64, positive and finite; or, in the dtype `gumbel`, Gumbel draws -log E."""
     if seed is not None:
         exponential = _counted_noise(seed, like.shape)
     else:

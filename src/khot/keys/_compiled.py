@@ -1,57 +1,18 @@
-"""Random numbers by counter: the i-th number of a key is a function of i and the key, whoever computes it.
+"""Standard exponential and Gumbel noise, and keys made of it, from the counter-based generator.
 
-Threefry-2x64 with 13 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011: the fewest that pass
-all tests of BigCrush). A pair of words gives two numbers; in every group of 2 x LANES numbers the first words make the
-first half, so that stores are vectors.
+A number has 52 random bits in float64, and 62 in float32, where it is precise in relative terms at both ends.
 """
 
 import numpy as np
 
-from khot._jit import passes, pool
-from khot._jit.compiler import allocates, fma, shared
+from khot._jit import passes
+from khot._jit.compiler import allocates, fma, kernel
+from khot._jit.counter import LANES, fill_words
 from khot._jit.passes import largest
+from khot._jit.threads import in_blocks
 from khot._jit.vector_math import larger, log1m32, log32, log64
 
-LANES = 256
 _SMALLEST = 2.0**-54  # stands in for a uniform number of exactly zero, so that no result is infinite
-
-
-@fma
-def _mix(x0, x1, rotation):
-    x0 += x1
-    return x0, ((x1 << np.uint64(rotation)) | (x1 >> np.uint64(64 - rotation))) ^ x0
-
-
-@fma
-def threefry(key0, key1, counter0, counter1):
-    """Two random words of 64 bits."""
-    key2 = np.uint64(0x1BD11BDAA9FC1A22) ^ key0 ^ key1
-    x0, x1 = counter0 + key0, counter1 + key1
-    x0, x1 = _mix(x0, x1, 16)
-    x0, x1 = _mix(x0, x1, 42)
-    x0, x1 = _mix(x0, x1, 12)
-    x0, x1 = _mix(x0, x1, 31)
-    x0, x1 = x0 + key1, x1 + (key2 + np.uint64(1))
-    x0, x1 = _mix(x0, x1, 16)
-    x0, x1 = _mix(x0, x1, 32)
-    x0, x1 = _mix(x0, x1, 24)
-    x0, x1 = _mix(x0, x1, 21)
-    x0, x1 = x0 + key2, x1 + (key0 + np.uint64(2))
-    x0, x1 = _mix(x0, x1, 16)
-    x0, x1 = _mix(x0, x1, 42)
-    x0, x1 = _mix(x0, x1, 12)
-    x0, x1 = _mix(x0, x1, 31)
-    x0, x1 = x0 + key0, x1 + (key1 + np.uint64(3))
-    return _mix(x0, x1, 16)
-
-
-@fma
-def _words(key0, key1, group, words):
-    """Fill (2 LANES,) words of a group."""
-    first, second = words[:LANES], words[LANES:]
-    start = np.uint64(group) * np.uint64(LANES)
-    for i in range(LANES):
-        first[i], second[i] = threefry(key0, key1, start + np.uint64(i), np.uint64(0))
 
 
 @fma
@@ -87,19 +48,19 @@ def _gumbels32(halves, left, out):
         out[i] = -log32(out[i])
 
 
-@shared
+@kernel
 @allocates
 def _fill_exponential(first, last, key0, key1, out):
     words = np.empty(2 * LANES, np.uint64)
     for group in range(first, last):
-        _words(key0, key1, group, words)
+        fill_words(key0, key1, group, words)
         here = out[group * 2 * LANES : (group + 1) * 2 * LANES]
         for i in range(here.shape[0]):
             here[i] = _exponential(words[i])
     return 0
 
 
-@shared
+@kernel
 @allocates
 def _survey(first, last, logits, tops):
     """The largest of each row from first to last; returns whether none is NaN or +inf."""
@@ -110,7 +71,7 @@ def _survey(first, last, logits, tops):
     return sound
 
 
-@shared
+@kernel
 @allocates
 def _perturb(first, last, key0, key1, logits, tops, out):
     """Fill the groups from first to last of the flat out: logits, less the top of their row, plus noise."""
@@ -118,7 +79,7 @@ def _perturb(first, last, key0, key1, logits, tops, out):
     halves, left = words.view(np.uint32), np.empty(2 * LANES, np.float32)
     lowest, absent = np.finfo(logits.dtype).min, kind(-np.inf)
     for group in range(first, last):
-        _words(key0, key1, group, words)
+        fill_words(key0, key1, group, words)
         start = group * 2 * LANES
         here = out[start : start + 2 * LANES]
         if logits.itemsize == 4:
@@ -142,7 +103,7 @@ def _perturb(first, last, key0, key1, logits, tops, out):
 def exponential(key: tuple[int, int], out: np.ndarray) -> None:
     """Fill a flat array of float64 with standard exponential numbers."""
     groups, words = -(-len(out) // (2 * LANES)), (np.uint64(key[0]), np.uint64(key[1]))
-    pool.in_blocks(_fill_exponential, groups, 10 * LANES, *words, out)
+    in_blocks(_fill_exponential, groups, 10 * LANES, *words, out)
 
 
 def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.ndarray) -> bool:
@@ -152,11 +113,11 @@ def perturb(key: tuple[int, int], logits: np.ndarray, centred: bool, out: np.nda
     that a large offset does not swallow the noise. Returns whether no logit is NaN or +inf; if one is, nothing is done.
     """
     words, tops = (np.uint64(key[0]), np.uint64(key[1])), np.empty(len(logits), logits.dtype)
-    if not pool.in_blocks(_survey, len(logits), logits.shape[1] // 4, logits, tops):
+    if not in_blocks(_survey, len(logits), logits.shape[1] // 4, logits, tops):
         return False
     if not centred:
         tops[:] = 0
     flat = out.reshape(-1)
     groups = -(-len(flat) // (2 * LANES))
-    pool.in_blocks(_perturb, groups, 10 * LANES, *words, logits, tops, flat)
+    in_blocks(_perturb, groups, 10 * LANES, *words, logits, tops, flat)
     return True

@@ -7,13 +7,13 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from khot._estimators.fitting import draw_seed, find_device, fitting, new_network
 from khot._estimators.saving import EncoderEstimator
 from khot._estimators.scaling import standard_scaling
+from khot._estimators.scikit_learn import ClassifierMixin
 from khot._estimators.storage import CLASSIFIER
 from khot.errors import InvalidValueError
 from khot.neighbors import _inputs, _storage, votes
@@ -112,6 +112,12 @@ class SubsetKNNClassifier(ClassifierMixin, EncoderEstimator):
 
     _kind = CLASSIFIER
 
+    best_epoch_: int
+    classes_: NDArray[Any]
+    references_: torch.Tensor
+    reference_labels_: NDArray[np.int64]
+    shape_: tuple[int, ...]
+
     def __init__(
         self,
         n_neighbors: int = 9,
@@ -187,10 +193,10 @@ class SubsetKNNClassifier(ClassifierMixin, EncoderEstimator):
             module = new_network(seed, lambda: build(self.encoder, X.shape[1:]))
             check_encoder(module, X, scaling)
             run = train(self, module, X, labels, scaling, seed, folder)
-            self.history_, self.best_epoch_ = run.history, run.best["epoch"]
-            self.references_ = features(module.to(find_device(self.device)), X, scaling)
-            self.classes_, self.shape_, self.scaling_ = classes, X.shape[1:], scaling
-            self.encoder_, self.reference_labels_ = module, labels
+            self._keep(module.to(find_device(self.device)), scaling, run.history)
+            self.references_ = features(module, X, scaling)
+            self.classes_, self.reference_labels_ = classes, labels
+            self.shape_, self.best_epoch_ = X.shape[1:], run.best["epoch"]
         return self
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None, return_distance: bool = True) -> Any:  # noqa: N803

@@ -62,7 +62,7 @@ class ResNet(nn.Sequential):
             *[_Stage(width // 2, width), _Stage(width, 4 * width), _Stage(4 * width, 4 * width)],
             *[nn.AdaptiveMaxPool2d(1), nn.Flatten(), _Sphere(3.0)],
         )
-        self.features = 4 * width
+        self.features: int = 4 * width
         self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
 

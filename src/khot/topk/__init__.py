@@ -1,4 +1,4 @@
-"""From keys to (relaxed) k-hot vectors: one relaxation a file, one signature, ``f(keys, k, temperature)``."""
+"""Keys to (relaxed) k-hot vectors: one relaxation in each file, all with the signature ``f(keys, k, temperature)``."""
 
 from khot.topk.capped_simplex import capped_simplex
 from khot.topk.hard import hard_topk, topk_indices

@@ -1,4 +1,4 @@
-"""Tensors as the NumPy arrays that compiled loops take."""
+"""Conversion of tensors to the NumPy arrays that compiled loops take."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,24 +14,24 @@ _OF_KERNELS = torch.float32, torch.float64
 
 
 def compiled(keys: Tensor) -> bool:
-    """Whether there are compiled loops for keys."""
+    """Whether the compiled loops can take these keys."""
     return _jit.AVAILABLE and keys.is_cpu
 
 
 def as_array(x: Tensor) -> np.ndarray:
-    """In float32 or float64, contiguous."""
+    """Convert a tensor to a contiguous array of float32 or float64."""
     if x.dtype not in _OF_KERNELS:
         x = x.float()
     return np.ascontiguousarray(x.numpy(force=True))
 
 
 def flat(x: Any, batch: Sequence[int]) -> Any:
-    """A tensor with one entry a row (rows,); a number as it is."""
+    """Flatten a tensor with one entry for each batch row to (rows,); return a number unchanged."""
     return x.expand(batch).reshape(-1) if isinstance(x, Tensor) else x
 
 
 def numbers(x: Any, count: int, dtype: type) -> np.ndarray:
-    """A number, or a tensor of that dtype, with one entry a row."""
+    """An array with one entry for each batch row, from a number or from a tensor of that dtype."""
     return x.detach().contiguous().numpy() if isinstance(x, Tensor) else _repeated(x, count, dtype)
 
 
@@ -41,6 +41,6 @@ def _repeated(x: float, count: int, dtype: type) -> np.ndarray:
 
 
 def narrow(grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """A gradient in a dtype, saturated at its largest number."""
+    """Convert a gradient to `dtype`, clamped to its largest number."""
     largest = torch.finfo(dtype).max
     return grad.clamp(-largest, largest).to(dtype)

@@ -1,7 +1,7 @@
-"""What every relaxation does around its own formula: widen, broadcast, and treat rows with absent items.
+"""The steps that all relaxations share around their formulas: checks, float64, broadcasting, and absent items.
 
-All relaxations compute in float64, whatever the dtype of the keys, and round once when they return. At low
-temperature this is a need and not a luxury (float32 loses every digit), and elsewhere it is the simplest promise.
+Relaxations compute in float64 for every dtype of the keys, and round once at the end. At low temperature float32 would
+lose all digits.
 """
 
 from typing import Any, NamedTuple
@@ -18,29 +18,29 @@ FLOOR = -1e300  # the lowest value of a present item; exp(ABSENT - FLOOR) is sti
 
 
 class Rows(NamedTuple):
-    """A checked problem: keys in float64, and k and temperature with one entry a row."""
+    """A checked problem: keys in float64, k and temperature with one entry for each batch row."""
 
     keys: Tensor  # (..., n), float64; absent items hold 0
     present: Tensor  # (..., n) bool
     k: Tensor  # (...)
     temperature: Tensor  # (...), float64
-    short: Tensor  # (...) bool: fewer than k items are present, so that there is nothing to relax
+    short: Tensor  # (...) bool: fewer than k items are present, so all of them are chosen
     steps: int  # the largest k
-    original: Tensor  # the keys as they came
+    original: Tensor  # the keys of the caller
 
     def largest(self) -> Tensor:
-        """The largest present key of a row, (..., 1), without gradient."""
+        """The largest present key of each row, (..., 1), without a gradient."""
         return self.keys.detach().masked_fill(~self.present, ABSENT).amax(-1, keepdim=True)
 
     def scaled(self, origin: Tensor) -> Tensor:
-        """Keys over temperature, (..., n), measured from an origin (..., 1); absent items hold 0."""
+        """``(keys - origin) / temperature``, (..., n), for an origin (..., 1); 0 at absent items."""
         distance = torch.where(self.present, self.keys - origin, 0).clamp(-1e150, 1e150)
         sharpness = self.temperature.reciprocal().clamp_max(-FLOOR)
         return (distance * sharpness.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
 
 
 class _Widen(torch.autograd.Function):
-    """To float64; gradients come back in the dtype of the input, saturated at its largest number."""
+    """Conversion to float64; the gradient is clamped to the largest number of the input's dtype."""
 
     generate_vmap_rule = True
 
@@ -58,12 +58,12 @@ class _Widen(torch.autograd.Function):
 
 
 def widen(x: Tensor) -> Tensor:
-    """To float64; gradients come back in the dtype of x, saturated."""
+    """Convert to float64; the gradient is clamped to the largest number of the dtype of x."""
     return _Widen.apply(x)  # pyright: ignore[reportReturnType]
 
 
 def check(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """The arguments of a relaxation, checked: keys, k and temperature (float64) with one entry a row, the largest k."""
+    """Check the arguments of a relaxation: keys, k and temperature (float64) for each batch row, and the largest k."""
     keys = _checks.logits(keys, "keys")
     batch = keys.shape[:-1]
     k = _checks.count(k, keys.shape[-1], batch)
@@ -74,14 +74,14 @@ def check(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[T
         temperature = widen(temperature.to(keys.device)).expand(batch)
     else:
         temperature = torch.full(batch, temperature, dtype=torch.float64, device=keys.device)
-    if hidden:  # a row that could not be refused becomes NaN
+    if hidden:  # bad values cannot raise an error here, so their rows become NaN
         sound = _checks.usable(keys.detach()) & (temperature > 0) & (temperature < torch.inf)
         temperature = torch.where(sound, temperature, torch.nan)
     return keys, k, temperature, steps
 
 
 def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
-    """Check the arguments of a relaxation and bring them to the form in which its formula needs them."""
+    """Check the arguments of a relaxation and convert them for its formula."""
     keys, k, temperature, steps = check(keys, k, temperature)
     keys = keys.contiguous()
     present = keys != -torch.inf
@@ -90,7 +90,7 @@ def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
 
 
 def finish_vectors(vectors: Tensor, rows: Rows, ordered: bool) -> Tensor:
-    """From relaxed one-hot vectors (..., steps, n) to the result: zero beyond a row's own k, hard where it is short."""
+    """Finish relaxed one-hot vectors (..., steps, n): zero beyond the k of a row, hard where a row is short."""
     alive = torch.arange(rows.steps, device=vectors.device) < rows.k.unsqueeze(-1)
     vectors = vectors * alive.unsqueeze(-1)
     if not ordered:
@@ -100,5 +100,5 @@ def finish_vectors(vectors: Tensor, rows: Rows, ordered: bool) -> Tensor:
 
 
 def finish_sum(vector: Tensor, rows: Rows) -> Tensor:
-    """From a relaxed k-hot vector (..., n) to the result: exactly the present items where the row is short."""
+    """Finish relaxed k-hot vectors (..., n): exactly 1 at the present items where a row is short."""
     return torch.where(rows.short.unsqueeze(-1), rows.present.double(), vector).to(rows.original.dtype)

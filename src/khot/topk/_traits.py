@@ -1,4 +1,4 @@
-"""What a relaxation promises: an attribute of the function, which the tests hold it to."""
+"""The promises of a relaxation, as an attribute of the function; the tests check them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ class Traits:
     error: Callable[[int, int, float, float], float] = _error
     """Largest error of a float32 result, given n, k, the range of the keys and the temperature."""
     never_nan: bool = True
-    """Whatever the keys, the result of valid input is finite."""
+    """The result is finite for all valid keys."""
 
 
 def promises(**traits) -> Callable[[F], F]:
-    """Decorate a relaxation with its `Traits`."""
+    """Attach `Traits` to a relaxation."""
 
     def mark(function: F) -> F:
         vars(function)["traits"] = Traits(**traits)

@@ -1,4 +1,4 @@
-"""The exact top k, the limit of every relaxation as the temperature goes to 0."""
+"""The exact top k, to which every relaxation converges as the temperature goes to 0."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from khot import _checks
 
 
 def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor:
-    """Mark the k largest keys of every row by 1 and the others by 0.
+    """Exact top k: 1 at the k largest keys of each row, 0 at the others.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor
 
 
 def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
-    """Indices of the k largest keys of every row, the largest key first.
+    """Indices of the k largest keys of each row, the largest key first.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
     Returns
     -------
     Tensor, shape (..., max k), int64
-        Padded with -1 where a row has fewer than `max k` items to give.
+        Padded with -1 where fewer than `max k` items are chosen.
 
     Raises
     ------
@@ -74,13 +74,13 @@ def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
 
 
 def one_hots(keys: Tensor, k: Tensor, steps: int) -> Tensor:
-    """One-hot vectors (..., steps, n) of the first k of each row; the arguments have been checked."""
+    """One-hot vectors (..., steps, n) of the k largest keys of each row; the arguments are checked already."""
     indices = _indices(keys, k, steps).unsqueeze(-1)
     return _or_nan((indices == torch.arange(keys.shape[-1], device=keys.device)).to(keys.dtype), keys)
 
 
 def _or_nan(result: Tensor, keys: Tensor) -> Tensor:
-    """The result, NaN in rows that could not be refused for NaN or +inf."""
+    """Set rows with NaN or +inf to NaN where their values cannot be read and so raise no error."""
     if not _checks.hidden(keys):
         return result
     sound = _checks.usable(keys.detach())
@@ -93,7 +93,7 @@ def _indices(keys: Tensor, k: Tensor, steps: int) -> Tensor:
 
 
 def _ranked(keys: Tensor, k: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Indices of the `steps` largest keys, the largest first, and which of them a row of its own k takes."""
+    """Indices of the `steps` largest keys, the largest first, and whether they are among the k of their row."""
     values, order = keys.detach().sort(dim=-1, descending=True, stable=True)
     chosen = (torch.arange(steps, device=keys.device) < k.unsqueeze(-1)) & (values[..., :steps] > -torch.inf)
     return order[..., :steps], chosen
@@ -106,6 +106,6 @@ def _checked(keys: Tensor, k: int | Tensor) -> tuple[Tensor, Tensor, int]:
 
 
 def per_row(k: int | Tensor, keys: Tensor) -> tuple[Tensor, int]:
-    """A checked k with one entry a row, and the largest of them."""
+    """A checked k with one entry for each row, and the largest of them."""
     largest = k if isinstance(k, int) else int(k.max()) if k.numel() else 0
     return torch.as_tensor(k, device=keys.device).expand(keys.shape[:-1]), largest

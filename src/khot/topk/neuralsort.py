@@ -9,10 +9,10 @@ from khot.topk._traits import promises
 
 @promises(error=lambda n, k, spread, temperature: n * max(2e-6, 24e-8 * spread / temperature))
 def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False) -> Tensor:
-    """Relaxed top k by the first k rows of NeuralSort's relaxed permutation.
+    """Relaxed top k: the sum of the first k rows of NeuralSort's relaxed permutation.
 
-    Row j is ``softmax(((m + 1 - 2j) keys - B) / temperature)`` with ``B_i = sum_l |keys_i - keys_l|`` and m the number
-    of present items. The rows are summed.
+    Row j is ``softmax(((m + 1 - 2j) keys - B) / temperature)``, where ``B_i = sum_l |keys_i - keys_l|`` and m is the
+    number of present items.
 
     Parameters
     ----------
@@ -21,15 +21,15 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
     k : int or integer Tensor of shape (...)
         Size of the subset, 0 <= k <= n.
     temperature : float or Tensor of shape (...)
-        Positive; differentiable if it is a tensor.
+        Positive; as a tensor it can have a gradient.
     ordered : bool
-        Return the k rows instead of their sum.
+        Whether to return the k rows instead of their sum.
 
     Returns
     -------
     Tensor, shape (..., n), or (..., max k, n) if `ordered`
-        Sums to k (each vector to 1). An entry of the sum can exceed 1.
-        A row with fewer than k present items is exactly 1 on each of them, with zero gradient.
+        In the dtype of the keys; sums to k (each vector to 1). An entry of the sum can exceed 1. A row with fewer than
+        k present items is exactly 1 at each of them, with zero gradient.
 
     Raises
     ------
@@ -44,9 +44,9 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
 
     Notes
     -----
-    B comes from one sort and running sums, so that the cost is O(n log n + k n) and not the n x n matrix of the
+    B is computed from one sort and running sums, so the cost is O(n log n + k n), without the n x n matrix of the
     textbook form. The logits grow with n, and so does the rounding error: a float32 result is within
-    n max(2e-6, 4u range/temperature), u = 6e-8.
+    n max(2e-6, 4u range/temperature), where u = 6e-8 and range is the largest minus the smallest present key.
 
     References
     ----------
@@ -64,10 +64,10 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
 def _distance_sums(rows: Rows, x: Tensor, present: Tensor) -> Tensor:
     """Sum over the present items l of |x_i - x_l|, for every i, in O(n log n).
 
-    With the keys in ascending order it is (how many are smaller - how many are larger) x_i + (sum of the larger) -
-    (sum of the smaller). Equal keys count on neither side, so that equal items have equal gradients.
+    It is (number of smaller keys - number of larger keys) x_i + (sum of the larger) - (sum of the smaller). Equal keys
+    count on neither side, so that equal items have equal gradients.
     """
-    ascending = torch.where(rows.present, x, 1).sort(dim=-1).values  # x <= 0: the absent come last
+    ascending = torch.where(rows.present, x, 1).sort(dim=-1).values  # x <= 0, so absent items come last
     ranks = torch.arange(x.shape[-1], device=x.device)
     totals = torch.where(ranks < present, ascending, 0).cumsum(-1)
     totals = torch.nn.functional.pad(totals, (1, 0))  # totals[i]: sum of the i smallest

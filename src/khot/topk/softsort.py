@@ -1,4 +1,4 @@
-"""SoftSort: compare every item with the j-th largest key."""
+"""SoftSort: a relaxed permutation from the distances of all keys to the j-th largest one."""
 
 from torch import Tensor
 
@@ -8,9 +8,9 @@ from khot.topk._traits import promises
 
 @promises(smooth_at_ties=False)
 def softsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False) -> Tensor:
-    """Relaxed top k by the first k rows of SoftSort's relaxed permutation.
+    """Relaxed top k: the sum of the first k rows of SoftSort's relaxed permutation.
 
-    Row j is ``softmax(-|s_j - keys| / temperature)``, s_j the j-th largest key. The rows are summed.
+    Row j is ``softmax(-|s_j - keys| / temperature)``, where s_j is the j-th largest key.
 
     Parameters
     ----------
@@ -19,15 +19,15 @@ def softsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, orde
     k : int or integer Tensor of shape (...)
         Size of the subset, 0 <= k <= n.
     temperature : float or Tensor of shape (...)
-        Positive; differentiable if it is a tensor.
+        Positive; as a tensor it can have a gradient.
     ordered : bool
-        Return the k rows instead of their sum.
+        Whether to return the k rows instead of their sum.
 
     Returns
     -------
     Tensor, shape (..., n), or (..., max k, n) if `ordered`
-        Sums to k (each vector to 1). An entry of the sum can exceed 1.
-        A row with fewer than k present items is exactly 1 on each of them, with zero gradient.
+        In the dtype of the keys; sums to k (each vector to 1). An entry of the sum can exceed 1. A row with fewer than
+        k present items is exactly 1 at each of them, with zero gradient.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def _monitored(record: Record, job: Job) -> float | None:
 
 
 def write_history(folder: Path, progress: Progress) -> None:
-    """Write the records of all epochs so far."""
+    """Write the records of all epochs up to now."""
     write_json(folder / HISTORY, {"best_epoch": progress.best_epoch, "epochs": progress.history})
 
 

@@ -1,4 +1,4 @@
-"""The training loop, to be read from top to bottom."""
+"""The training loop, written to be read from top to bottom."""
 
 import atexit
 import math
@@ -46,7 +46,7 @@ def train(job: Job, fabric: Any, module: nn.Module) -> BaseException | None:
 
 def _train(job: Job, fabric: Any, module: nn.Module) -> None:
     settings, device, rank = job.settings, fabric.device, fabric.global_rank
-    fabric.to_device(module)  # first, as optimizers look where the parameters are
+    fabric.to_device(module)  # before the optimizer, which depends on the device of the parameters
     optimizer = settings.optimizer([p for p in module.parameters() if p.requires_grad])
     model, optimizer = fabric.setup(module, optimizer)
     batches = Batches(job.data, settings.batch_size, settings.random_state, rank, fabric.world_size)
@@ -68,7 +68,7 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
                 break
             clock = Clock()
 
-            # All randomness is keyed by the step, so that a resumed run needs no state of generators.
+            # All seeds follow from the number of the step, so that a resumed run needs no state of generators.
             torch.manual_seed(key(settings.random_state, "torch", number, rank))
             noise = torch.Generator(device).manual_seed(key(settings.random_state, "noise", number, rank))
             epoch, place = divmod(number, batches.per_epoch)

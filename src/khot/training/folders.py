@@ -23,7 +23,7 @@ from khot.training.settings import Settings
 
 _IDENTITY = "settings.json"
 _ROWS_AT_ONCE = 256
-_MOST_READ = 10**9  # numbers
+_MAX_READ = 10**9  # numbers, up to which all rows are digested
 _PLAIN = (int, float, str)
 _WRITTEN_AS = {"random_state": "seed"}  # as in earlier versions, whose runs can be resumed
 
@@ -90,7 +90,7 @@ def _digest_of(part: Any) -> str:
     """Digest of all rows, or of a sample where reading all would take long."""
     count, digest = part.shape[0], hashlib.blake2b(digest_size=8)
     rows = np.arange(count)
-    if count * math.prod(part.shape[1:]) > _MOST_READ:
+    if count * math.prod(part.shape[1:]) > _MAX_READ:
         rows = np.unique(np.linspace(0, count - 1, _ROWS_AT_ONCE).astype(np.int64))
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         digest.update(_bytes(part, rows[start : start + _ROWS_AT_ONCE]))

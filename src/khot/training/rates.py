@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from khot import _checks
 from khot.errors import InvalidValueError
 
-_HIGHEST = 1e37  # optimizers multiply it in float32
+_HIGHEST = 1e37  # optimizers multiply the rate in float32
 
 
 def rate_at(rate: float | Callable[[int], float], step: int) -> float:

@@ -1,6 +1,6 @@
-"""Maskers: what the items of a row are, and what is left of the row if only some of them are kept.
+"""Maskers define the items of a row, and what remains of the row if only some of them are kept.
 
-A masker of your own is any class with the methods of `Masker`.
+Any class with the methods of `Masker` can serve as one.
 """
 
 from khot.explain.maskers.columns import Columns

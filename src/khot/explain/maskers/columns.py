@@ -1,4 +1,4 @@
-"""Tables: the items are columns, or groups of columns such as the indicators of one category."""
+"""Masker of tables, whose items are columns or groups of columns, such as the indicators of one category."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,22 +15,22 @@ from khot.explain.maskers.forms import array, data_frame, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 
-_ALL_DIGITS = 2.0**53  # of whole numbers below it
+_EXACT = 2.0**53  # whole numbers below it have all their digits
 
 
 @dataclass
 class Columns:
     """Columns of a numeric table as items.
 
-    The columns of a data frame go by their names, if those in `fit` had names, and by their order otherwise.
+    Columns of data frames are identified by name if `fit` got a data frame, and by position otherwise.
 
     Parameters
     ----------
     groups : sequence of sequences of int or str, optional
-        Columns, by number or name, that are chosen together; every column belongs to one group. By default each is a
-        group of its own.
+        Columns, by number or name, that are chosen together. Every column belongs to exactly one group. By default each
+        column is a group.
     baseline : sequence of float, optional
-        What a column that is not chosen is replaced with, by default its mean.
+        Values that replace the columns that are not chosen, by default their means.
     names : sequence of str, optional
         Names of the columns, by default those of a data frame, or their numbers.
 
@@ -53,7 +53,7 @@ class Columns:
     scale_: list[float] = field(init=False, repr=False, default_factory=list)
 
     def fit(self, X: Any) -> "Columns":  # noqa: N803
-        """Learn the names, means and scales of the columns."""
+        """Learn names, means and scales of the columns."""
         values = _numbers(X)
         self.names = None if self.names is None else _listed("names", self.names)
         self.columns_ = _names(X) or list(self.names or [])
@@ -68,7 +68,7 @@ class Columns:
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
-        """Columns of mean 0 and variance 1; all items are present."""
+        """Columns scaled to mean 0 and variance 1; all items are present."""
         with np.errstate(over="ignore"):
             values = ((self._checked(X) - self.mean_) / self.scale_).astype(np.float32)
         if not np.isfinite(values).all():
@@ -79,34 +79,34 @@ class Columns:
         return Items(torch.from_numpy(values), torch.ones(len(values), self._items, dtype=torch.bool))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
-        """The table with the baseline in all columns that are not chosen."""
+        """The table with the baseline in the columns that are not chosen."""
         self._checked(X)
         baseline = np.asarray(self.mean_ if self.baseline is None else self.baseline)
         back = np.argsort(self._order(_names(X)))
         return replaced(X, chosen[:, np.asarray(self.group_of_)[back]], baseline[back])
 
     def in_order(self, X: Any) -> Any:  # noqa: N803
-        """Data frames with their columns in the order of `fit`, as the black box knows them."""
+        """The table with its columns in the order of `fit`, as the model expects them."""
         frame, names = data_frame(X), _names(X)
-        if not self.columns_ or len(names) != len(self.columns_):  # `encode` tells what is wrong with the latter
+        if not self.columns_ or len(names) != len(self.columns_):  # `encode` raises an error for the latter
             return X
         order = self._order(names)
         return X if order == sorted(order) else frame[:, order].to_native()
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
-        """`name = value` of the columns of each group."""
+        """Texts ``name = value`` of the columns of each group."""
         names = [str(name) for name in row.index] if hasattr(row, "iloc") else _names(row)
-        numbers = _as_written(array("a row", row).reshape(-1))[self._order(names)]
-        values = [f"{name} = {_written(number)}" for name, number in zip(self.names_, numbers, strict=True)]
+        numbers = _shortest(array("a row", row).reshape(-1))[self._order(names)]
+        values = [f"{name} = {_text(number)}" for name, number in zip(self.names_, numbers, strict=True)]
         groups = np.asarray(self.group_of_)
         return [(", ".join(values[i] for i in np.flatnonzero(groups == g)), g) for g in range(self._items)]
 
     def selector(self) -> nn.Module:
-        """Two dense layers."""
+        """A network of dense layers."""
         return ColumnSelector(len(self.names_), self._items)
 
     def predictor(self, classes: int) -> nn.Module:
-        """Two dense layers on the columns of the chosen items."""
+        """A network of dense layers on the columns of the chosen items."""
         return ColumnPredictor(self.group_of_, classes)
 
     @property
@@ -148,15 +148,15 @@ class Columns:
         order = self._order(_names(X))
         if values.shape[1] != len(self.names_):
             others = [repr(name) for name in _names(X) if name not in self.columns_]
-            told = f", such as {others[0]}" if others and self.columns_ else ""
+            unknown = f", such as {others[0]}" if others and self.columns_ else ""
             raise InvalidValueError(
-                f"rows must have {len(self.names_)} columns as in fit, but got {values.shape[1]}{told}: "
+                f"rows must have {len(self.names_)} columns as in fit, but got {values.shape[1]}{unknown}: "
                 "pass the same columns"
             )
         return values[:, order]
 
     def _order(self, names: list[str]) -> list[int]:
-        """Where the columns of `fit` stand among those of these names."""
+        """Positions of the columns of `fit` among columns with the given names."""
         if not (names and self.columns_):
             return list(range(len(self.names_)))
         for name in self.columns_:
@@ -166,7 +166,7 @@ class Columns:
 
 
 def _names(X: Any) -> list[str]:  # noqa: N803
-    """The names of the columns of a data frame; those of an array are none."""
+    """Names of the columns of a data frame, none for an array."""
     frame = data_frame(X)
     return [] if frame is None else [str(name) for name in frame.columns]
 
@@ -177,18 +177,18 @@ def _listed(name: str, names: Any) -> list[str]:
     return [str(each) for each in names]
 
 
-def _as_written(numbers: np.ndarray) -> np.ndarray:
-    """Numbers of single precision as they are written: 0.1, and not 0.10000000149."""
+def _shortest(numbers: np.ndarray) -> np.ndarray:
+    """Numbers with the fewest digits in their precision: in float32, 0.1 instead of 0.10000000149."""
     return (numbers.astype(str) if numbers.dtype.kind == "f" else numbers).astype(float)
 
 
-def _written(number: float) -> str:
-    """Whole numbers, such as ids, with all their digits."""
-    return f"{number:.0f}" if number.is_integer() and abs(number) < _ALL_DIGITS else f"{number:.10g}"
+def _text(number: float) -> str:
+    """A number as text; whole numbers, such as ids, have all their digits."""
+    return f"{number:.0f}" if number.is_integer() and abs(number) < _EXACT else f"{number:.10g}"
 
 
 def _columns_of(group: Any, number: int) -> list[int | str]:
-    """A group as a list of plain numbers and names."""
+    """A group as a list of numbers and names."""
     columns = [] if isinstance(group, str) or not hasattr(group, "__iter__") else list(group)
     if not columns:
         raise InvalidValueError(
@@ -212,7 +212,7 @@ def _baseline(baseline: Any, count: int) -> list[float]:
 
 
 def _must_hold_numbers(X: Any) -> None:  # noqa: N803
-    """Refuse texts, categories and dates in a data frame, which an array might take for numbers."""
+    """Refuse texts, categories and dates in a data frame, which might convert to numbers."""
     import narwhals
 
     others = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Binary)

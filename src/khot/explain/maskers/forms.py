@@ -1,4 +1,4 @@
-"""The forms in which rows come, and in which they go to the black box: arrays, tensors, data frames, lists."""
+"""Forms of rows that users pass and models take: arrays, tensors, data frames, lists."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from khot.errors import InvalidTypeError, InvalidValueError, one_line
 
 
 def data_frame(X: Any) -> Any:  # noqa: N803
-    """The narwhals frame of a data frame of any package; None for all else."""
-    if isinstance(X, np.ndarray):  # the most common, and there is no need to ask for long
+    """The narwhals frame of a data frame of any package; None for anything else."""
+    if isinstance(X, np.ndarray):  # the most common form, without the cost of narwhals
         return None
     import narwhals
     from narwhals.exceptions import DuplicateError
@@ -34,25 +34,25 @@ def must_be_dense(name: str, X: Any) -> None:  # noqa: N803
 
 
 def array(name: str, X: Any) -> np.ndarray:  # noqa: N803
-    """Rows as an array; `name` is what errors call them."""
+    """Rows as an array. Error messages call them `name`."""
     must_be_dense(name, X)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InvalidValueError(
-            f"{name} must have all their values, but some are masked: fill them in, or drop such rows"
+            f"{name} must have all their values, but some are masked: fill them in, or drop these rows"
         )
     try:
         return _of_tensor(X) if isinstance(X, Tensor) else np.asarray(X)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidTypeError(
-            f"{name} must be rows of one shape, but {error}: pass an array, with all rows as long as each other"
+            f"{name} must be rows of one shape, but {error}: pass an array, with rows of equal length"
         ) from error
 
 
 def replaced(X: Any, kept: np.ndarray, baseline: Any) -> Any:  # noqa: N803
-    """Rows with the baseline where they are not kept, both of the shape of the rows up to broadcasting.
+    """Rows with the baseline where they are not kept; `kept` and `baseline` broadcast to the shape of the rows.
 
-    What comes as an array, a tensor, a data frame or a list goes as one, with its type of numbers if that can hold the
-    baseline, and with floating-point numbers otherwise.
+    The result has the form of X (array, tensor, data frame or list), and its type of numbers if that can hold the
+    baseline, or else floating-point numbers.
 
     >>> replaced(np.array([[1, 2]]), np.array([[True, False]]), 0)
     array([[1, 0]])
@@ -69,7 +69,7 @@ def replaced(X: Any, kept: np.ndarray, baseline: Any) -> Any:  # noqa: N803
 
 
 def texts_like(X: Any, texts: list[str]) -> Any:  # noqa: N803
-    """Texts as the series, array or list in which others came."""
+    """Texts in the form of X: a series, an array or a list."""
     if isinstance(X, np.ndarray):
         return np.array(texts, dtype=X.dtype if X.dtype.kind in "OT" else np.str_)
     if hasattr(X, "iloc"):
@@ -138,7 +138,7 @@ def _replaced_array(X: np.ndarray, kept: np.ndarray, baseline: np.ndarray) -> np
 
 
 def _fits(baseline: np.ndarray, fractions: bool, least: float, most: float) -> bool:
-    """Whether numbers lie between two others, and are whole if they have to be."""
+    """Whether numbers lie between two bounds, and are whole unless fractions are allowed."""
     if fractions:
         return bool(((least <= baseline) & (baseline <= most)).all())
     return bool(((least <= baseline) & (baseline < most + 1.0) & (baseline == np.rint(baseline))).all())

@@ -1,4 +1,4 @@
-"""Images: the items are square patches."""
+"""Masker of images, whose items are square patches."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +14,8 @@ from khot.explain.maskers.forms import array, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import PatchPredictor, PatchSelector
 
-_ENLARGED = 256  # pixels of a picture, about
-_FRAME = 2  # pixels
+_ENLARGED = 256  # approximate size of a picture in pixels
+_FRAME = 2  # width of the frame of a patch in pixels
 _COLOUR = (1.0, 0.55, 0.0)
 
 
@@ -26,10 +26,10 @@ class Patches:
     Parameters
     ----------
     size : int
-        Pixels a side; patches at the lower and right edge may be smaller.
+        Side of a patch in pixels. Patches at the lower and right edge may be smaller.
     baseline : float, optional
-        The value of pixels that are not chosen, by default the mean of their channel, which is
-        rounded for images of whole numbers. Images that cannot hold it become images of floating-point numbers.
+        Value of the pixels that are not chosen, by default the mean of their channel, rounded for images of whole
+        numbers. Images that cannot hold it become images of floating-point numbers.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Patches:
     scale_: float = field(init=False, repr=False, default=1.0)
 
     def fit(self, X: Any) -> "Patches":  # noqa: N803
-        """Learn the shape, and mean and scale of the pixels."""
+        """Learn the shape of the images, and mean and scale of the pixels."""
         self.size = _checks.whole_number("size", self.size, least=1)
         self.baseline = None if self.baseline is None else _baseline(self.baseline)
         images = _images(X)
@@ -63,7 +63,7 @@ class Patches:
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
-        """Pixels (n, channels, height, width) of mean 0; all items are present."""
+        """Pixels (n, channels, height, width) scaled to mean 0 and variance 1; all items are present."""
         with np.errstate(over="ignore"):
             codes = ((self._checked(X) - self.mean_) / self.scale_).transpose(0, 3, 1, 2).astype(np.float32)
         if not np.isfinite(codes).all():
@@ -74,7 +74,7 @@ class Patches:
         return Items(torch.from_numpy(codes), torch.ones(len(codes), down * across, dtype=torch.bool))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
-        """The images with the baseline in all patches that are not chosen."""
+        """The images with the baseline in the patches that are not chosen."""
         self._checked(X)
         images, pixels = array("images", X), self._pixels(chosen)
         mean = np.rint(self.mean_) if images.dtype.kind in "iu" else self.mean_
@@ -82,12 +82,12 @@ class Patches:
         return replaced(X, pixels if images.ndim == 4 else pixels[..., 0], baseline)
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
-        """The patches by row and column, from 1."""
+        """Row and column of each patch, from 1."""
         down, across = self.grid
         return [(f"patch ({i + 1}, {j + 1}) ", i * across + j) for i in range(down) for j in range(across)]
 
     def picture(self, row: Any, chosen: np.ndarray) -> np.ndarray:
-        """The image, enlarged, with the chosen patches (items,) framed, the others faded: bytes (height, width, 3)."""
+        """The enlarged image (height, width, 3) in bytes, with the chosen patches (items,) framed, the others faded."""
         image = self._checked(array("an image", row)[None])
         low, high = image.min(), image.max()
         bright = (image - low) / (high - low if high > low else 1.0)
@@ -102,16 +102,16 @@ class Patches:
         return (255 * picture).astype(np.uint8)
 
     def selector(self) -> nn.Module:
-        """Three convolutions, of which each patch gets a local and a global score."""
+        """A convolutional network that adds a local and a global score of each patch."""
         return PatchSelector(self.shape_[2], self.size, self.grid)
 
     def predictor(self, classes: int) -> nn.Module:
-        """Two convolutions of the chosen patches, and two dense layers."""
+        """A convolutional network on the chosen patches."""
         return PatchPredictor(self.shape_[2], self.size, self.grid, classes)
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Patches from top to bottom, and from left to right."""
+        """Numbers of patches from top to bottom, and from left to right."""
         height, width, _ = self.shape_
         return -(-height // self.size), -(-width // self.size)
 
@@ -147,7 +147,7 @@ def _images(X: Any) -> np.ndarray:  # noqa: N803
     if images.ndim not in (3, 4) or images.size == 0:
         raise InvalidValueError(
             f"images must have shape (n, height, width) or (n, height, width, channels), but got {images.shape}: "
-            "give them that shape"
+            "reshape them"
         )
     if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] > 4:
         raise InvalidValueError(

@@ -1,4 +1,4 @@
-"""Texts: the items are sentences."""
+"""Masker of texts, whose items are sentences."""
 
 import re
 from collections.abc import Iterator
@@ -14,24 +14,22 @@ from khot.explain.maskers.items import Items
 from khot.explain.maskers.texts import Texts, most
 from khot.explain.networks import SentencePredictor, SentenceSelector
 
-_END = re.compile(
-    r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|\n|[。！？]+"
-)  # of a sentence, but not the dots of 3.5 or a.com
+_END = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|\n|[。！？]+")  # but not the dots of 3.5 or a.com
 _LETTER = re.compile(r"\w")
 
 
 @dataclass
 class Sentences(Texts):
-    """Sentences of texts as items; they end at . ! ? with a space behind, and at line breaks.
+    """Sentences of texts as items. They end at line breaks, and at . ! ? before a space.
 
     Parameters
     ----------
     vocabulary : int
-        How many of the most frequent words the networks tell apart.
+        Number of the most frequent words that the networks distinguish.
     sentences : int
-        Only the first so many sentences of a text are items; the others are never chosen.
+        Maximum number of items. Only the first sentences of a longer text are items; the others are never chosen.
     length : int
-        Of a longer sentence, the networks read the first so many words.
+        Maximum number of words of a sentence that the networks read, from its start.
 
     Examples
     --------
@@ -52,31 +50,31 @@ class Sentences(Texts):
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
-        """Numbers (n, sentences, length) of the words."""
+        """Word numbers (n, sentences, length)."""
         rows = vocabulary.texts(X)
         codes = torch.full((len(rows), self.sentences, self.length), vocabulary.PADDING)
         for row, text in enumerate(rows):
-            for item, (start, stop) in enumerate(self.places(text)):
+            for item, (start, stop) in enumerate(self.spans(text)):
                 sentence = text[start:stop]
                 found = self.numbers([sentence[a:b] for a, b in vocabulary.words_of(sentence)[: self.length]])
                 codes[row, item, : len(found)] = torch.tensor(found, dtype=torch.long)
         return Items(codes, (codes != vocabulary.PADDING).any(-1))
 
     def selector(self) -> nn.Module:
-        """The convolutional network of L2X over sentences."""
+        """The convolutional network of L2X on sentences."""
         return SentenceSelector(self.size)
 
     def predictor(self, classes: int) -> nn.Module:
-        """That of L2X: convolutions of the chosen sentences, their sum, and two dense layers."""
+        """The network of L2X: convolutions of the chosen sentences, their sum, and two dense layers."""
         return SentencePredictor(self.size, classes)
 
-    def places(self, text: str) -> list[tuple[int, int]]:
-        """Those of the sentences that are items, without the spaces before them."""
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Spans of the sentences that are items, without the spaces before them."""
         return [(b - len(text[a:b].lstrip()), b) for a, b in islice(_sentences(text), self.sentences)]
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """The places of what lies between the ends of sentences, with them and what closes it, if it has words."""
+    """Spans of the sentences that have words, including the marks and brackets that end them."""
     place = 0
     for stop in (*(match.end() for match in _END.finditer(text)), len(text)):
         sentence = text[place:stop].rstrip()

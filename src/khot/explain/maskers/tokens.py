@@ -1,4 +1,4 @@
-"""Sequences of token numbers: the items are positions, or the sentences of which texts consist."""
+"""Masker of sequences of token numbers, whose items are positions, or sentences of tokens."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,19 +13,19 @@ from khot.explain.maskers.forms import array, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import SentencePredictor, SentenceSelector, TokenPredictor, TokenSelector
 
-_MOST = 1_000_000  # of larger numbers, the embeddings of the networks would fill the memory
+_MOST = 1_000_000  # larger numbers would need embeddings that fill the memory
 
 
 @dataclass
 class Tokens:
-    """Positions of integer sequences (n, length), as a network with an embedding takes them.
+    """Positions of integer sequences (n, length), the input of a network with an embedding, as items.
 
-    Of texts (n, sentences, length) that are cut in sentences, the sentences are the items.
+    For texts (n, sentences, length) that are split into sentences, the sentences are the items.
 
     Parameters
     ----------
     padding : int
-        The number of no token. Such positions are absent; those that are not chosen are filled with it.
+        Number that stands for no token. Such positions are absent, and positions that are not chosen are set to it.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Tokens:
     shape_: list[int] = field(init=False, repr=False, default_factory=list)
 
     def fit(self, X: Any) -> "Tokens":  # noqa: N803
-        """Learn the largest number and the length."""
+        """Learn the largest token number and the shape of a row."""
         tokens = _whole_numbers(X)
         self.padding = _checks.whole_number("padding", self.padding, least=0)
         _check_size("padding", self.padding)
@@ -49,9 +49,9 @@ class Tokens:
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
-        """The numbers themselves; one that was not seen in `fit` counts as the largest that was.
+        """The token numbers, with unseen larger ones replaced by the largest in `fit`.
 
-        To the networks, padding is 0; if it has another number, that is the code of token 0.
+        The networks take 0 for padding. If padding has another number, that becomes the code of token 0.
         """
         tokens = self._checked(X)
         swapped = np.where(tokens == self.padding, 0, np.where(tokens == 0, self.padding, tokens))
@@ -59,7 +59,7 @@ class Tokens:
         return Items(codes, present if present.ndim == 2 else present.any(-1))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
-        """Padding at all positions that are not chosen."""
+        """The sequences with padding at the positions that are not chosen."""
         tokens = self._checked(X)
         if self.padding > np.iinfo(array("tokens", X).dtype).max:
             raise InvalidValueError(
@@ -70,7 +70,7 @@ class Tokens:
         return replaced(X, kept, self.padding)
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
-        """The numbers, with spaces between those of an item."""
+        """Token numbers of each item, separated by spaces."""
         items = [np.atleast_1d(item) for item in array("a row", row).reshape(self.shape_)]
         texts = [" ".join(str(token) for token in item[item != self.padding]) for item in items]
         return [(text, i) for i, text in enumerate(texts) if text]
@@ -80,7 +80,7 @@ class Tokens:
         return (TokenSelector if len(self.shape_) == 1 else SentenceSelector)(self.vocabulary_)
 
     def predictor(self, classes: int) -> nn.Module:
-        """That of L2X: the sum of the features of the chosen items, and two dense layers."""
+        """The network of L2X: the sum of the features of the chosen items, and two dense layers."""
         return (TokenPredictor if len(self.shape_) == 1 else SentencePredictor)(self.vocabulary_, classes)
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803

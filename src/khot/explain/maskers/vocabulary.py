@@ -1,4 +1,4 @@
-"""Words of texts, and their numbers."""
+"""Words of texts and their numbers."""
 
 import re
 import unicodedata
@@ -9,15 +9,15 @@ from typing import Any
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain.maskers.forms import data_frame
 
-PADDING, UNKNOWN, FIRST = 0, 1, 2  # numbers of no word, of a rare word, of the most frequent one
+PADDING, UNKNOWN, FIRST = 0, 1, 2  # numbers for no word, for rare words, and of the most frequent word
 
 _MARKS = "".join(mark for mark in map(chr, range(0x300, 0x10000)) if unicodedata.category(mark)[0] == "M")
-_LETTERS = rf"\w+(?:[{_MARKS}]\w*)*"  # accents and vowel signs that are characters of their own belong to the word
+_LETTERS = rf"\w+(?:[{_MARKS}]\w*)*"  # accents and vowel signs can be separate characters
 _WORD = re.compile(rf"{_LETTERS}(?:['’]{_LETTERS})*")
 
 
 def words_of(text: str) -> list[tuple[int, int]]:
-    """The places [start, end) of the words of a text.
+    """Spans [start, end) of the words of a text.
 
     >>> [("It's 5 o'clock!")[a:b] for a, b in words_of("It's 5 o'clock!")]
     ["It's", '5', "o'clock"]
@@ -26,15 +26,15 @@ def words_of(text: str) -> list[tuple[int, int]]:
 
 
 def most_frequent(texts: Iterable[str], count: int) -> list[str]:
-    """The most frequent words in lower case; of equally frequent ones the first in the alphabet."""
+    """The most frequent words in lower case; ties are resolved alphabetically."""
     frequencies = Counter(word.lower() for text in texts for word in _WORD.findall(text))
     if not frequencies:
-        raise InvalidValueError("texts must have words, but got none: look at what was read")
+        raise InvalidValueError("texts must have words, but got none: look at the file or column they come from")
     return sorted(frequencies, key=lambda word: (-frequencies[word], word))[:count]
 
 
 def texts(X: Any) -> list[str]:  # noqa: N803
-    """A list of texts from any sequence of them."""
+    """List of texts from any sequence of texts."""
     if isinstance(X, str):
         raise InvalidTypeError("texts must be a sequence of str, but got a single str: put it in a list")
     if data_frame(X) is not None:

@@ -1,4 +1,4 @@
-"""Texts: the items are words."""
+"""Masker of texts, whose items are words."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +22,12 @@ class Words(Texts):
     Parameters
     ----------
     vocabulary : int
-        How many of the most frequent words the networks tell apart; the rest is one unknown word to them. All can be
-        chosen.
+        Number of the most frequent words that the networks distinguish; they treat all others as one unknown word.
+        Words outside of the vocabulary can be chosen, too.
     length : int
-        Of a longer text, only the last so many words are items; the others are never chosen.
+        Maximum number of items. Only the last words of a longer text are items; the others are never chosen.
     filler : str
-        What a word that is not chosen is replaced with. By default it goes away, with what lies around it.
+        Replacement for words that are not chosen. By default they are removed, with the text around them.
 
     Examples
     --------
@@ -51,20 +51,20 @@ class Words(Texts):
         return self
 
     def encode(self, X: Any) -> Items:  # noqa: N803
-        """Numbers (n, length) of the words."""
+        """Word numbers (n, length)."""
         rows = vocabulary.texts(X)
         codes = torch.full((len(rows), self.length), vocabulary.PADDING)
         for row, text in enumerate(rows):
-            found = self.numbers([text[a:b] for a, b in self.places(text)])
+            found = self.numbers([text[a:b] for a, b in self.spans(text)])
             codes[row, : len(found)] = torch.tensor(found, dtype=torch.long)
         return Items(codes, codes != vocabulary.PADDING)
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
-        """The chosen words in their order, the filler for the others."""
+        """The chosen words in their order, with the filler for the others."""
         if not self.filler:
             return super().mask(X, chosen)
         texts = [
-            " ".join(text[a:b] if row[i] else self.filler for i, (a, b) in enumerate(self.places(text)))
+            " ".join(text[a:b] if row[i] else self.filler for i, (a, b) in enumerate(self.spans(text)))
             for text, row in zip(vocabulary.texts(X), chosen, strict=True)
         ]
         return texts_like(X, texts)
@@ -74,9 +74,9 @@ class Words(Texts):
         return TokenSelector(self.size)
 
     def predictor(self, classes: int) -> nn.Module:
-        """That of L2X: the sum of the embeddings of the chosen words, and two dense layers."""
+        """The network of L2X: the sum of the embeddings of the chosen words, and two dense layers."""
         return TokenPredictor(self.size, classes)
 
-    def places(self, text: str) -> list[tuple[int, int]]:
-        """Those of the words that are items."""
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Spans of the words that are items."""
         return vocabulary.words_of(text)[-self.length :]

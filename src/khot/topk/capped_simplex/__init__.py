@@ -1,4 +1,4 @@
-"""The bounded relaxation: a sigmoid of every key, with one threshold a row."""
+"""The bounded relaxation: a sigmoid of each key, with one threshold for each row."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from khot.topk._arrays import as_array, compiled, flat, narrow, numbers
 from khot.topk._rows import ABSENT, FLOOR, finish_sum, prepare
 from khot.topk._traits import promises
 
-_SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
+_SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 to the last digit
 _HALVINGS = 64  # the bracket of the threshold shrinks below the spacing of float64 numbers
 
 
@@ -20,8 +20,9 @@ _HALVINGS = 64  # the bracket of the threshold shrinks below the spacing of floa
 def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
     """Relaxed top k with entries between 0 and 1.
 
-    The point of ``{a : 0 <= a <= 1, sum a = k}`` that maximises ``<keys, a> + temperature * H(a)``, H the sum of the
-    binary entropies: ``a = sigmoid((keys - tau) / temperature)`` with tau such that ``sum a = k``.
+    It maximises ``<keys, a> + temperature * H(a)`` over ``{a : 0 <= a <= 1, sum a = k}``, where H is the sum of the
+    binary entropies. The solution is ``a = sigmoid((keys - tau) / temperature)``, with the threshold tau for which
+    ``sum a = k``.
 
     Parameters
     ----------
@@ -30,13 +31,13 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
     k : int or integer Tensor of shape (...)
         Size of the subset, 0 <= k <= n.
     temperature : float or Tensor of shape (...)
-        Positive; differentiable if it is a tensor.
+        Positive; as a tensor it can have a gradient.
 
     Returns
     -------
     Tensor, shape (..., n)
-        Entries in [0, 1] that sum to k; all ones if k is the number of items. It keeps the order of the keys.
-        A row with fewer than k present items is exactly 1 on each of them, with zero gradient.
+        In the dtype of the keys; entries in [0, 1] that sum to k and keep the order of the keys. A row with at most k
+        present items is exactly 1 at each of them, with zero gradient.
 
     Raises
     ------
@@ -51,8 +52,10 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
 
     Notes
     -----
-    The backward pass is closed: with d = a (1 - a) and the cotangent g, it is d (g - <d, g> / sum d), and zero where
-    sum d underflows. A float32 result is within max(2e-6, 4u range/temperature) of the exact one, u = 6e-8.
+    The gradient has a closed form: with d = a (1 - a) and the cotangent g it is d (g - <d, g> / sum d), or zero where
+    sum d underflows. A float32 result is within max(2e-6, 4u range/temperature) of the exact one, where u = 6e-8 and
+    range is the largest minus the smallest present key of the row. The cost is O(n) for each step of the search for
+    tau.
 
     References
     ----------
@@ -65,7 +68,7 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
 
 
 def _on_cpu(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
-    """Where nobody looks on. Bad keys are found on the way."""
+    """The compiled loops, for calls that torch does not observe; they also find bad keys."""
     *batch, n = keys.shape
     k, temperature = flat(_checks.count(k, n, batch), batch), flat(_checks.temperature(temperature, batch), batch)
     k = k.cpu() if isinstance(k, Tensor) else k
@@ -92,7 +95,7 @@ class _Compiled(torch.autograd.Function):
         from khot.topk.capped_simplex import _compiled
 
         (keys,), (k, temperature, (origin, tau)) = ctx.saved_tensors, ctx.rest
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+        if torch.is_grad_enabled():  # for second derivatives
             columns = (torch.from_numpy(x).reshape(keys.shape[:-1]) for x in (k, temperature))
             (result,) = torch.autograd.grad(_in_torch(keys, *columns), keys, grad, create_graph=True)
             return result, None, None
@@ -103,7 +106,7 @@ class _Compiled(torch.autograd.Function):
 
 
 def _in_torch(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
-    """The same in operations of torch, which take any device, derivative and transform."""
+    """The torch form, for every device, derivative and transform."""
     rows = prepare(keys, k, temperature)
     origin, tau = _threshold(rows.keys.detach(), rows.present, rows.k, rows.temperature.detach())
     x = rows.scaled(origin)
@@ -111,7 +114,7 @@ def _in_torch(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Ten
 
 
 class _CappedSimplex(torch.autograd.Function):
-    """In float64, rows of any batch shape. The backward is differentiable, so double backward works."""
+    """``sigmoid(x - tau)`` with tau held by the constraint; the backward pass is itself differentiable."""
 
     generate_vmap_rule = True
 
@@ -137,9 +140,10 @@ class _CappedSimplex(torch.autograd.Function):
 
 @torch.library.custom_op("khot::capped_simplex_threshold", mutates_args=())
 def _threshold(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
-    """The origin, the k-th largest key, and tau, both (..., 1), with sum of sigmoid((key - origin)/t - tau) = k.
+    """The origin and tau, both (..., 1), for which the sum of sigmoid((key - origin) / temperature - tau) is k.
 
-    Measured from a key near the threshold, keys that contend keep their digits. Any tau where k is 0 or all are chosen.
+    The origin is the k-th largest key: measured from there, keys near the threshold keep their digits. Where k is 0 or
+    all items are chosen, tau is arbitrary.
     """
     if compiled(keys):
         from khot.topk.capped_simplex import _compiled
@@ -176,11 +180,11 @@ def _last_inside(keys: Tensor, present: Tensor, k: Tensor) -> Tensor:
 
 
 def _bisect(x: Tensor, present: Tensor, m: Tensor, k: Tensor) -> Tensor:
-    """Solve sum of sigmoid(x - tau) = k by bisection; any tau where k is 0 or at least m.
+    """Solve sum of sigmoid(x - tau) = k by bisection; tau is arbitrary where k is 0 or at least m.
 
-    With s the keys in descending order, k + 1 items at s_(k+1) alone reach k at tau = s_(k+1) - log k, and k - 1 ones
-    with the other m - k + 1 items at s_k reach it at tau = s_k + log(m - k): the bracket. Where the two keys lie so far
-    apart that all sigmoids are 0 or 1 between them, the middle is as good as any point.
+    Let s be the keys in descending order. k + 1 items at s_(k+1) alone sum to k at tau = s_(k+1) - log k, which is the
+    lower end of the bracket. k - 1 ones and m - k + 1 items at s_k sum to k at tau = s_k + log(m - k), the upper end.
+    If the two keys are so far apart that all sigmoids are 0 or 1 between them, any point in between will do.
     """
     inner = k.minimum(m - 1).clamp_min(1)
     largest = x.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values

@@ -9,9 +9,10 @@ import math
 
 import numpy as np
 
-from khot._jit import passes, pool
-from khot._jit.compiler import allocates, fma, reorder, shared
+from khot._jit import passes
+from khot._jit.compiler import allocates, fma, kernel, reorder
 from khot._jit.passes import largest
+from khot._jit.threads import in_blocks
 from khot._jit.vector_math import exp64, inverse
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 for any purpose
@@ -112,7 +113,7 @@ def _pull_back(slopes, g, mean, s, out):
         out[i] = -most if x < -most else x
 
 
-@shared
+@kernel
 @allocates
 def _forward(first, last, keys, k, t, origin, tau, out):
     """Returns whether all keys are sound."""
@@ -124,7 +125,7 @@ def _forward(first, last, keys, k, t, origin, tau, out):
     return sound
 
 
-@shared
+@kernel
 @allocates
 def _backward(first, last, keys, t, origin, tau, g, out):
     slopes = np.empty(keys.shape[1])
@@ -144,12 +145,12 @@ def forward(keys: np.ndarray, k: np.ndarray, t: np.ndarray) -> tuple[np.ndarray,
     Keys (rows, n), of which -inf are absent, and result are float32 or float64. NaN and +inf are not sound.
     """
     origin, tau, out = np.empty(len(keys)), np.empty(len(keys)), np.empty_like(keys)
-    sound = pool.in_blocks(_forward, len(keys), 25 * keys.shape[1], keys, k, t, origin, tau, out)
+    sound = in_blocks(_forward, len(keys), 25 * keys.shape[1], keys, k, t, origin, tau, out)
     return out, origin, tau, bool(sound)
 
 
 def backward(keys: np.ndarray, t: np.ndarray, origin: np.ndarray, tau: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The gradient in the keys for a cotangent g (rows, n), saturated; 0 where all slopes underflow."""
     out = np.empty_like(keys)
-    pool.in_blocks(_backward, len(keys), 10 * keys.shape[1], keys, t, origin, tau, g, out)
+    in_blocks(_backward, len(keys), 10 * keys.shape[1], keys, t, origin, tau, g, out)
     return out

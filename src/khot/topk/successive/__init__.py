@@ -13,7 +13,9 @@ def _error(n: int, k: int, spread: float, temperature: float) -> float:
 
 
 @promises(keeps_order_from=1.0, differentiable_twice=False, error=_error)
-def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False) -> Tensor:
+def successive_softmax(
+    keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, ordered: bool = False, k_max: int | None = None
+) -> Tensor:
     """Relaxed top k by k softmaxes in succession.
 
     With ``alpha = keys`` at first, k times: ``p = softmax(alpha / temperature)``, then ``alpha += log(1 - p)``.
@@ -30,6 +32,9 @@ def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tenso
     ordered : bool
         Return the k vectors p instead of their sum. The j-th singles out the j-th largest key only at low temperature:
         from temperature 1 up all k of them are largest at the first item.
+    k_max : int, optional
+        The largest k, if k is a tensor: by default it is read from it or, on a device other than the CPU, where reading
+        would wait for the device, it is n.
 
     Returns
     -------
@@ -77,10 +82,12 @@ def successive_softmax(keys: Tensor, k: int | Tensor, temperature: float | Tenso
     ----------
     Plötz & Roth, "Neural nearest neighbors networks", NeurIPS 2018; Xie & Ermon, 2019, Section 3.3.
     """
-    return successive(keys, k, temperature, VECTORS if ordered else SUM)
+    return successive(keys, k, temperature, VECTORS if ordered else SUM, k_max=k_max)
 
 
-def successive_softmax_at(keys: Tensor, k: int | Tensor, temperature: float | Tensor, index: Tensor) -> Tensor:
+def successive_softmax_at(
+    keys: Tensor, k: int | Tensor, temperature: float | Tensor, index: Tensor, *, k_max: int | None = None
+) -> Tensor:
     """Single entries of the k relaxed one-hot vectors, without the vectors.
 
     The j-th entry is that of the j-th vector p of ``successive_softmax(keys, k, temperature, ordered=True)`` at the
@@ -88,7 +95,7 @@ def successive_softmax_at(keys: Tensor, k: int | Tensor, temperature: float | Te
 
     Parameters
     ----------
-    keys, k, temperature
+    keys, k, temperature, k_max
         As for `successive_softmax`.
     index : integer Tensor, shape (..., max k)
         An item for each vector; -1 for none, as `topk_indices` pads.
@@ -123,4 +130,4 @@ def successive_softmax_at(keys: Tensor, k: int | Tensor, temperature: float | Te
     ----------
     Xie & Ermon, 2019, Section 4.3 (stochastic neighbour embedding).
     """
-    return successive(keys, k, temperature, ENTRIES, index)
+    return successive(keys, k, temperature, ENTRIES, index, k_max)

@@ -1,4 +1,4 @@
-"""The successive softmax of a table of rows: compiled on the CPU, in torch operations elsewhere or without Numba."""
+"""The successive softmax of a table of rows: compiled on the CPU, a plain loop elsewhere or without Numba."""
 
 from functools import lru_cache
 from types import ModuleType
@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 
 from khot.topk._arrays import as_array, compiled, narrow, numbers
-from khot.topk.successive import _torch
+from khot.topk.successive import _plain
+from khot.topk.successive._compiled.constants import BAD, SHORT
 from khot.topk.successive._modes import exact_table, table_shape
 
 
 @lru_cache(1)
 def _loops() -> ModuleType:
-    from khot.topk.successive._compiled import tables as successive
+    from khot.topk.successive._compiled import tables
 
-    return successive
+    return tables
 
 
 def forward(
@@ -26,20 +27,22 @@ def forward(
     """The result, of `table_shape`, in the dtype of the keys, a state (rows, .) for `backward`, and if keys are bad.
 
     The keys (rows, n) may hold -inf; k is int64, the temperature float64, one for all or (rows,); `at` (rows, steps)
-    int64 holds the items of single entries. Rows with NaN or +inf, which are bad, become NaN.
+    int64 holds the items of single entries. Rows with NaN or +inf, which are bad, become NaN; on a device other than
+    the CPU nobody looks for them.
     """
     if not compiled(keys):
-        return _forward_in_torch(keys, k, temperature, at, steps, mode)
-    loops, array = _loops(), as_array(keys)
+        return _plain_forward(keys, k, temperature, at, steps, mode, keep)
+    array = as_array(keys)
     count, n = array.shape
-    table = np.empty(table_shape(array.shape, steps, mode), array.dtype)
-    state, paths = np.empty((count, _room(n, steps, array.itemsize) if keep else 0)), np.empty(count, np.int64)
-    columns = numbers(k, count, np.int64), numbers(temperature, count, np.float64), _items(at, count)
-    lowest = loops.forward(array, *columns, steps, mode, _as_tables(table), state, paths)
-    out = torch.from_numpy(table)
-    if lowest <= loops.SHORT:
-        _fill_short(out, torch.from_numpy(paths == loops.SHORT), keys, k, at, steps, mode)
-    return out if out.dtype == keys.dtype else out.to(keys.dtype), torch.from_numpy(state), lowest == loops.BAD
+    result = np.empty(table_shape(array.shape, steps, mode), array.dtype)
+    state, paths = np.empty((count, _state_size(n, steps, array.itemsize) if keep else 0)), np.empty(count, np.int64)
+    lowest = _loops().forward(_table(array, k, temperature, at, steps, mode), _as_tables(result), state, paths)
+    out = torch.from_numpy(result)
+    if lowest <= SHORT:
+        short = torch.from_numpy(paths == SHORT)
+        k, at = tensors(k, at, keys)
+        out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
+    return out if out.dtype == keys.dtype else out.to(keys.dtype), torch.from_numpy(state), lowest == BAD
 
 
 def backward(
@@ -55,53 +58,86 @@ def backward(
 ) -> tuple[Tensor, Tensor]:
     """Gradients in the keys, saturated at the largest number of their dtype, and, if asked for, in the temperature."""
     if not compiled(keys):
-        grad_keys, grad_temperature = _torch.backward(keys, *tensors(k, temperature, at, keys), grad, steps, mode)
-        return narrow(grad_keys, keys.dtype), grad_temperature
-    array, count = as_array(keys), keys.shape[0]
+        return _plain_backward(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
+    array = as_array(keys)
     g = _as_tables(as_array(grad).astype(array.dtype, copy=False))
-    columns = numbers(k, count, np.int64), numbers(temperature, count, np.float64), _items(at, count)
-    results = _loops().backward(array, *columns, steps, mode, g, np.ascontiguousarray(state.numpy()), in_temperature)
+    table, states = _table(array, k, temperature, at, steps, mode), np.ascontiguousarray(state.numpy())
+    results = _loops().backward(table, g, states, in_temperature)
     grad_keys, grad_temperature = torch.from_numpy(results[0]), torch.from_numpy(results[1])
     return grad_keys if grad_keys.dtype == keys.dtype else narrow(grad_keys, keys.dtype), grad_temperature
 
 
-def state_size(keys: Tensor, steps: int) -> int:
-    """Numbers a row that `forward` leaves for `backward`."""
-    return _loops().room(keys.shape[1], steps, max(keys.dtype.itemsize, 4)) if compiled(keys) else 0
+def empty_state(keys: Tensor, steps: int) -> Tensor:
+    """What `forward` leaves for `backward` if k and temperature are tensors, without values."""
+    count, n = keys.shape
+    if compiled(keys):
+        return keys.new_empty(count, _loops().state_size(n, steps, max(keys.dtype.itemsize, 4)), dtype=torch.float64)
+    rows, _ = _plain.state_shape(n, steps)
+    return keys.new_empty(count, rows * n, dtype=_plain.widest(keys.device))
 
 
-def tensors(k: Any, temperature: Any, at: Tensor | None, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """k, temperature and items with one entry a row."""
-    count, device = len(keys), keys.device
-    if not isinstance(k, Tensor):
-        k = torch.full((count,), k, device=device)
-    if not isinstance(temperature, Tensor):
-        temperature = torch.full((count,), temperature, dtype=torch.float64, device=device)
-    return k, temperature, k.new_empty(count, 0) if at is None else at
+def tensors(k: Any, at: Tensor | None, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """k and items with one entry a row."""
+    k = k if isinstance(k, Tensor) else torch.full((len(keys),), k, device=keys.device)
+    return k, k.new_empty(len(keys), 0) if at is None else at
 
 
-def _forward_in_torch(
-    keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int
+def _plain_forward(
+    keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int, keep: bool
 ) -> tuple[Tensor, Tensor, bool]:
-    k, temperature, at = tensors(k, temperature, at, keys)
-    out = _torch.forward(keys, k, temperature, at, steps, mode)
+    rows = _plain.prepare(keys, k, temperature, steps)
+    out = rows.logits.new_zeros(table_shape(keys.shape, steps, mode))
+    k, at = tensors(k, at, keys)
+    state = _plain.forward(rows, at, mode, out, keep)
+    bad, short = _exceptions(keys, k, temperature)
+    if not keys.is_cpu or bool(short.any()):
+        out = torch.where(_like(short, out), exact_table(keys, k, at, steps, mode).to(out.dtype), out)
+    out = out.masked_fill(_like(bad, out), torch.nan)
+    return out.to(keys.dtype), state.flatten(1), keys.is_cpu and bool(bad.any())
+
+
+def _plain_backward(
+    keys: Tensor,
+    k: Any,
+    temperature: Any,
+    at: Tensor | None,
+    state: Tensor,
+    grad: Tensor,
+    steps: int,
+    mode: int,
+    in_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    rows = _plain.prepare(keys, k, temperature, steps)
+    k, at = tensors(k, at, keys)
+    kept = state.reshape(len(keys), *_plain.state_shape(keys.shape[1], steps))
+    grads = _plain.backward(rows, at, mode, kept, grad.to(rows.logits.dtype), in_temperature)
+    bad, short = _exceptions(keys, k, temperature)
+    none = bad | short
+    grad_keys, grad_t = (torch.where(_like(none, part), 0, part) for part in grads)
+    return narrow(grad_keys, keys.dtype), grad_t.to(temperature.dtype) if isinstance(temperature, Tensor) else grad_t
+
+
+def _exceptions(keys: Tensor, k: Tensor, temperature: Any) -> tuple[Tensor, Tensor]:
+    """Rows (rows,) that become NaN, and rows with fewer than k present items, or none."""
     bad = ~(keys < torch.inf).all(-1)
-    unsound = bad | ~(temperature > 0)
-    out = out.masked_fill(unsound.reshape(-1, *[1] * (out.ndim - 1)), torch.nan)
-    _fill_short(out, (keys != -torch.inf).sum(-1) < k, keys, k, at, steps, mode)
-    return out.to(keys.dtype), keys.new_empty(len(keys), 0, dtype=torch.float64), bool(bad.any())
+    if isinstance(temperature, Tensor):
+        bad |= ~((temperature > 0) & (temperature < torch.inf))
+    return bad, (keys != -torch.inf).sum(-1) < k.clamp_min(1)
 
 
-def _fill_short(out: Tensor, short: Tensor, keys: Tensor, k: Any, at: Any, steps: int, mode: int) -> None:
-    """Fill in the rows with fewer than k present items."""
-    if short.any():
-        k, _, at = tensors(k, 1.0, at, keys)
-        out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
+def _like(rows: Tensor, table: Tensor) -> Tensor:
+    return rows.reshape(-1, *[1] * (table.ndim - 1))
 
 
 @lru_cache(64)
-def _room(n: int, steps: int, itemsize: int) -> int:
-    return _loops().room(n, steps, itemsize)
+def _state_size(n: int, steps: int, itemsize: int) -> int:
+    return _loops().state_size(n, steps, itemsize)
+
+
+def _table(array: np.ndarray, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Any:
+    count = len(array)
+    columns = numbers(k, count, np.int64), numbers(temperature, count, np.float64), _items(at, count)
+    return _loops().Table(array, *columns, steps, mode)
 
 
 def _as_tables(x: np.ndarray) -> np.ndarray:

@@ -20,13 +20,18 @@ from khot.topk.successive._modes import table_shape
 
 
 def successive(
-    keys: Tensor, k: int | Tensor, temperature: float | Tensor, mode: int, index: Tensor | None = None
+    keys: Tensor,
+    k: int | Tensor,
+    temperature: float | Tensor,
+    mode: int,
+    index: Tensor | None = None,
+    k_max: int | None = None,
 ) -> Tensor:
     """What `mode` asks for, of keys (..., n) and of items `index` (..., max k), all of them checked here."""
     keys = _checks.float_tensor("keys", keys)
     *batch, n = keys.shape
     k, temperature = _checks.count(k, n, batch), _checks.temperature(temperature, batch)
-    steps = k if isinstance(k, int) else int(k.max()) if k.numel() else 0
+    steps = _checks.largest_count(k, n, k_max)
     if index is not None:
         index = _checks.items(index, n, (*batch, steps)).reshape(math.prod(batch), steps)
     eager = not _checks.hidden(keys, k, temperature, index) and not _checks.traced()
@@ -61,8 +66,7 @@ def _forward(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: in
 
 @_forward.register_fake
 def _(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> tuple[Tensor, Tensor]:
-    state = keys.new_empty(keys.shape[0], _dispatch.state_size(keys, steps), dtype=torch.float64)
-    return keys.new_empty(table_shape(keys.shape, steps, mode)), state
+    return keys.new_empty(table_shape(keys.shape, steps, mode)), _dispatch.empty_state(keys, steps)
 
 
 @torch.library.custom_op("khot::successive_backward", mutates_args=())
@@ -144,7 +148,8 @@ class _EagerForward(torch.autograd.Function):
         function: Any = _dispatch.backward
         if torch.is_grad_enabled():  # the gradient is to be differentiated again: that must be refused
             function = _Backward.apply
-            k, temperature, at = _dispatch.tensors(k, temperature, at, keys)
+            k, at = _dispatch.tensors(k, at, keys)
+            temperature = torch.as_tensor(temperature, dtype=torch.float64).expand(len(keys))
         in_temperature = ctx.needs_input_grad[2]
         grads = function(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
         return grads[0], None, grads[1] if in_temperature else None, None, None, None

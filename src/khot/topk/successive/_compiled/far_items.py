@@ -19,7 +19,7 @@ _NEGLIGIBLE = -40.0  # logarithm of what is lost in a sum of float64
 
 @fma
 def groups(n, size):
-    """Into how many groups to cut n items when the `size` largest are sought: a power of two, or n.
+    """Number of groups into which to cut n items when the `size` largest are sought: a power of two, or n.
 
     Many groups make the selection of the largest maxima long, few the search for the items behind them.
     """
@@ -48,18 +48,18 @@ def maxima_of(row, start, stop, maxima):
 
 
 @fma
-def above(row, bar, maxima, index):
-    """Fill in the indices of the items above the bar, of which `maxima` tell where they can be; returns how many.
+def above(row, threshold, maxima, index):
+    """Fill in the indices of the items above the threshold, found by the `maxima` of groups, and return their number.
 
     The index has room for one more, which is written and not kept; if there are as many or more, it returns that room.
     No branch depends on the keys, since the processor would guess it wrong. The groups to look into wait at the end of
     the index; each holds an item at least, so that items run into them only if there is not room for all.
     """
     size, room, groups = maxima.shape[0], index.shape[0], 0
-    bar = row.dtype.type(bar)
+    threshold = row.dtype.type(threshold)
     for group in range(size):
         index[groups] = group
-        groups += maxima[group] > bar
+        groups += maxima[group] > threshold
         if groups == room:
             return room
     for h in range(groups - 1, -1, -1):
@@ -69,47 +69,57 @@ def above(row, bar, maxima, index):
         i = index[waiting - 1]
         while i < row.shape[0]:  # a range of steps would begin with a division
             index[count] = i
-            count += row[i] > bar
+            count += row[i] > threshold
             if count == waiting:
                 return room
             i += size
     return count
 
 
+@fma
+def present(row, index):
+    """Fill in the indices of the present items, one more is written and not kept; returns their number."""
+    count = 0
+    for i in range(row.shape[0]):
+        index[count] = i
+        count += row[i] > -math.inf
+    return count
+
+
 @reorder
-def decay(row, start, stop, bar, s, u, moments):
-    """u = exp((row - bar) s), 0 above the bar; adds the sums of its powers 1, 2, ... to moments."""
-    bar, s = row.dtype.type(bar), row.dtype.type(s)
+def decay(row, start, stop, threshold, s, u, moments):
+    """u = exp((row - threshold) s), 0 above the threshold; adds the sums of its powers 1, 2, ... to moments."""
+    threshold, s = row.dtype.type(threshold), row.dtype.type(s)
     for first in range(start, stop, BLOCK):
         keys, here = row[first : min(first + BLOCK, stop)], u[first : min(first + BLOCK, stop)]
         part = keys.shape[0] // 32 * 8
         for i in range(part):  # four at a time, for which the constants of the exponential are loaded once
-            here[i], here[part + i] = decayed(bar - keys[i], s), decayed(bar - keys[part + i], s)
+            here[i], here[part + i] = decayed(threshold - keys[i], s), decayed(threshold - keys[part + i], s)
             j = 2 * part + i
-            here[j], here[part + j] = decayed(bar - keys[j], s), decayed(bar - keys[part + j], s)
+            here[j], here[part + j] = decayed(threshold - keys[j], s), decayed(threshold - keys[part + j], s)
         for i in range(4 * part, keys.shape[0]):
-            here[i] = decayed(bar - keys[i], s)
+            here[i] = decayed(threshold - keys[i], s)
         _add_moments(here, moments)
 
 
 @allocates
-def decay_finely(row, start, stop, bar, s, u, moments):
+def decay_finely(row, start, stop, threshold, s, u, moments):
     """`decay` of a float32 row in float64, but for blocks that hardly count."""
     wide = np.empty(BLOCK)
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
-        if (largest(row[first:last]) - bar) * s < _NEGLIGIBLE:
-            decay(row, first, last, bar, s, u, moments)
+        if (largest(row[first:last]) - threshold) * s < _NEGLIGIBLE:
+            decay(row, first, last, threshold, s, u, moments)
         else:
-            _widely(row[first:last], bar, s, wide[: last - first])
+            _widely(row[first:last], threshold, s, wide[: last - first])
             u[first:last] = wide[: last - first]
             _add_moments(wide[: last - first], moments)
 
 
 @reorder
-def _widely(keys, bar, s, u):
+def _widely(keys, threshold, s, u):
     for i in range(keys.shape[0]):
-        u[i] = decayed(bar - np.float64(keys[i]), s)
+        u[i] = decayed(threshold - np.float64(keys[i]), s)
 
 
 @reorder

@@ -1,8 +1,8 @@
-"""The successive softmax of most rows, the quick way: their k-hot vector at a temperature at which errors do not grow.
+"""The k-hot vectors of most rows in one go: one kernel for each direction, at temperatures at which errors do not grow.
 
-It does what `rows` does, with nodes or with all items active, and gives up where something is out of the ordinary:
-absent items in a dense row, NaN, many equal keys, weights that underflow, nodes that do not suffice. Then `rows` must
-do it. All arrays are made once for a block of rows: on short rows allocations and views take longer than arithmetic.
+It does what `full_path` does in stages, with nodes or with all items near, and leaves a row where something is out of
+the ordinary: absent items in a dense row, NaN, many equal keys, weights that underflow, nodes that do not suffice. All
+arrays are made once for a block of rows: on short rows allocations and views take longer than arithmetic.
 """
 
 import math
@@ -11,95 +11,104 @@ from typing import NamedTuple
 import numpy as np
 
 from khot._jit import passes
-from khot._jit.compiler import allocates, fma, no_nan
+from khot._jit.compiler import allocates, fma, kernel, no_nan
 from khot._jit.passes import largest
 from khot._jit.vector_math import inverse, larger, smaller
-from khot.topk.successive._compiled import far_items as passive
-from khot.topk.successive._compiled import full_path as rows
-from khot.topk.successive._compiled import interpolation, recursion
-from khot.topk.successive._compiled import near_and_far as split
+from khot.topk.successive._compiled import far_items, interpolation, near_and_far, recursion, state
+from khot.topk.successive._compiled.constants import ALL, COLD, NODES, OPEN, TRUNCATED
 from khot.topk.successive._compiled.far_items import CHUNK
-from khot.topk.successive._compiled.near_and_far import ACTIVE
-from khot.topk.successive._compiled.recursion import COLUMNS, FINE, TRUNCATED
-from khot.topk.successive._compiled.retries import ALL, HEADER, NODES, most_active, p_of, tolerance
+from khot.topk.successive._compiled.near_and_far import NEAR_PER_STEP
+from khot.topk.successive._compiled.recursion import FINE
+from khot.topk.successive._compiled.state import MOST_NODES
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """Arrays for one row at a time, of at most M items."""
 
     maxima: np.ndarray  # (groups,)
-    index: np.ndarray  # (M,)  # pyright: ignore[reportIncompatibleMethodOverride]
-    moments: np.ndarray  # (3, 8)
     result: np.ndarray  # (M,)
-    weights: np.ndarray  # (2, M)
-    record: np.ndarray  # (k, COLUMNS)
+    nodes: np.ndarray  # (3, MOST_NODES)
     grads: np.ndarray  # (3, M)
 
 
 @allocates
-def desk(keys, k):
-    """For the rows of a table."""
-    n, size = keys.shape[1], most_active(keys.shape[1], k) + 8
-    maxima, index = np.empty(passive.groups(n, ACTIVE * k), keys.dtype), np.empty(size, np.int64)
-    tables = np.empty((2, size)), np.empty((k, COLUMNS)), np.empty((3, size))
-    return Desk(maxima, index, np.empty((3, 8)), np.empty(size), tables[0], tables[1], tables[2])
+def _workspace(n, steps, room, like):
+    groups = far_items.groups(n, NEAR_PER_STEP * steps)
+    return Workspace(np.empty(groups, like.dtype), np.empty(room), np.empty((3, MOST_NODES)), np.empty((3, room)))
+
+
+@kernel
+@allocates
+def forward(first, last, keys, k, t, out, states, own_size, layout, paths):
+    """Fill the k-hot vectors of the rows from first to last, their states and paths; returns the lowest path.
+
+    The path of a row that is left to the full path is OPEN. Without states, (rows, 0), each row uses the same memory.
+    """
+    kept, lowest = states.shape[1] > 0, ALL
+    workspace = _workspace(keys.shape[1], layout.steps, layout.room, keys)
+    own = np.empty(0 if kept else own_size)
+    for b in range(first, last):
+        ordinary = k[b] > 0 and COLD <= t[b] < math.inf
+        here = states[b] if kept else own
+        paths[b] = _forward(keys[b], k[b], t[b], out[b, 0], here, layout, workspace) if ordinary else OPEN
+        if kept:
+            here[state.SOLVED] = paths[b] != OPEN
+        lowest = min(lowest, paths[b])
+    return lowest
 
 
 @fma
-def forward(row, k, t, out, u, state, desk):
-    """What `rows.forward_row` does for the k-hot vector, out (n,); returns the path, or -1 if it gave up."""
-    n, keep = row.shape[0], state.shape[0] > 0
-    index = state[HEADER : HEADER + desk.index.shape[0]].view(np.int64) if keep else desk.index
-    if split.dense(n, k):
-        active, length, bar, top = n, 0, -math.inf, _largest_of_ordinary(row)
+def _forward(row, k, t, out, own, layout, workspace):
+    """Fill out (n,) and the state of a row; returns its path."""
+    n, index, u = row.shape[0], state.index(own, layout), state.u(own, layout, row)
+    if near_and_far.dense(n, k):
+        near, length, threshold, top = n, 0, -math.inf, _largest_of_ordinary(row)
     else:
-        maxima = desk.maxima[: passive.groups(n, ACTIVE * k)]
-        sound = passive.maxima_of(row, 0, n, maxima)
-        top, bar = np.float64(largest(maxima)), np.float64(split.halfway(maxima, ACTIVE * k))
-        if not bar > -math.inf or not sound:
-            return -1
-        active, length = passive.above(row, bar, maxima, index), split.nodes_first(row, t)
-    if not top < math.inf or active < k or active > most_active(n, k) or active + 8 > desk.result.shape[0]:
-        return -1
-    while True:
-        status = _run(row, k, t, active, length, bar, top, u, index, state, desk)
-        if status == TRUNCATED and length == 4:
-            length = 8
-        elif status == FINE:
-            break
-        else:
-            return -1
-    if keep:
-        state[0], state[1], state[2], state[3] = 1.0, active, length, bar
+        maxima = workspace.maxima[: far_items.groups(n, NEAR_PER_STEP * k)]
+        sound = far_items.maxima_of(row, 0, n, maxima)
+        top, threshold = np.float64(largest(maxima)), np.float64(near_and_far.halfway(maxima, NEAR_PER_STEP * k))
+        if not threshold > -math.inf or not sound:
+            return OPEN
+        near = far_items.above(row, threshold, maxima, index)
+        length = MOST_NODES if near_and_far.careful(row.itemsize, t) else MOST_NODES // 2
+    most = min(near_and_far.most_near(n, k), layout.room - MOST_NODES)
+    if not top < math.inf or not k <= near <= most:
+        return OPEN
+    status = TRUNCATED
+    while status == TRUNCATED and length <= MOST_NODES:
+        own[state.NEAR], own[state.LENGTH], own[state.THRESHOLD] = near, length, threshold
+        status = _run(row, k, t, top, u, own, layout, workspace)
+        if status == TRUNCATED:
+            length = 2 * length if length > 0 else MOST_NODES + 1
+    if status != FINE:
+        return OPEN
     if length == 0:
         for i in range(n):
-            out[i] = desk.result[i]
+            out[i] = workspace.result[i]
         return ALL
-    interpolation.coefficients(desk.result[active : active + length], desk.moments[0, :length])
-    passive.evaluate(u, 0, n, desk.moments[0, :length], out)
-    for i in range(active):
-        out[index[i]] = desk.result[i]
+    interpolation.coefficients(workspace.result[near : near + length], workspace.nodes[0, :length])
+    far_items.evaluate(u, 0, n, workspace.nodes[0, :length], out)
+    for i in range(near):
+        out[index[i]] = workspace.result[i]
     return NODES
 
 
 @fma
-def _run(row, k, t, active, length, bar, top, u, index, state, desk):
-    """The recursion with so many nodes; returns its status."""
-    s, keep, size = inverse(t), state.shape[0] > 0, active + length
-    start = HEADER + size
-    stop = start + k * size
-    weights = state[start:stop].reshape(k, size) if keep else desk.weights
-    record = state[stop : stop + k * COLUMNS].reshape(k, COLUMNS) if keep else desk.record
-    many = state[HEADER + active : start] if keep else desk.moments[1, :length]
+def _run(row, k, t, top, u, own, layout, workspace):
+    """Run the recursion with the nodes that the state names; returns its status."""
+    (near, length), threshold, s = state.sizes(own), own[state.THRESHOLD], inverse(t)
+    index, many, result = state.index(own, layout), state.many(own, layout), workspace.result
     if length > 0:
-        _add_up(row, bar, s, u, desk.moments[2, :length], desk.moments[0, :length])
-        interpolation.at_nodes(desk.moments[0, :length], many)
-    for i in range(active):
-        desk.result[i] = row[i if active == row.shape[0] else index[i]]
-    recursion.weigh(desk.result, active, length, bar, top, s, weights)
-    for i in range(size):
-        desk.result[i] = 0.0
-    return recursion.multiply(weights, record, many, active, k, s, tolerance(row, t, length), desk.result)
+        _add_up(row, threshold, s, u, workspace.nodes[2, :length], workspace.nodes[0, :length])
+        interpolation.at_nodes(workspace.nodes[0, :length], many)
+    for i in range(near):
+        result[i] = row[i if length == 0 else index[i]]
+    weights = state.weights(own, layout)
+    recursion.weigh(result, near, length, threshold, top, s, weights)
+    for i in range(near + length):
+        result[i] = 0.0
+    tolerance = near_and_far.tolerance(row.itemsize, t, length)
+    return recursion.multiply(weights, state.record(own, layout), many, near, k, s, tolerance, result)
 
 
 @no_nan
@@ -118,49 +127,56 @@ def _largest_of_ordinary(row):
 
 
 @fma
-def _add_up(row, bar, s, u, partial, moments):
+def _add_up(row, threshold, s, u, partial, moments):
     """Fill u and its moments, chunk by chunk as in very long rows."""
     for d in range(moments.shape[0]):
         moments[d] = 0.0
     for start in range(0, row.shape[0], CHUNK):
         for d in range(moments.shape[0]):
             partial[d] = 0.0
-        passive.decay(row, start, min(start + CHUNK, row.shape[0]), bar, s, u, partial)
+        far_items.decay(row, start, min(start + CHUNK, row.shape[0]), threshold, s, u, partial)
         for d in range(moments.shape[0]):
             moments[d] += partial[d]
 
 
+@kernel
+@allocates
+def backward(first, last, rows, k, t, g, states, layout, out):
+    """Fill the gradients in the keys of some of the `rows`, for the cotangents g of their k-hot vectors."""
+    workspace = _workspace(out.shape[1], layout.steps, layout.room, out)
+    for b in rows[first:last]:
+        _backward(k[b], t[b], g[b, 0], states[b], layout, out[b], workspace)
+    return 0
+
+
 @fma
-def backward(k, t, g, u, state, out, desk):
-    """What `rows.backward_row` does for the k-hot vector of a row with a state; g and out are (n,)."""
-    n, s, active, length = out.shape[0], inverse(t), int(state[1]), int(state[2])
-    start = HEADER + active + length
-    stop = start + k * (active + length)
-    index, many = state[HEADER : HEADER + active].view(np.int64), state[HEADER + active : start]
-    weights = state[start:stop].reshape(k, active + length)
-    record = state[stop : stop + k * COLUMNS].reshape(k, COLUMNS)
-    moments, grad_many, grad = desk.moments[0, :length], desk.moments[1, :length], desk.grads[1]
+def _backward(k, t, g, own, layout, out, workspace):
+    n, s, (near, length) = out.shape[0], inverse(t), state.sizes(own)
+    index, many, u = state.index(own, layout), state.many(own, layout), state.u(own, layout, out)
+    weights, record = state.weights(own, layout), state.record(own, layout)
+    moments, grad_many, grad_p = workspace.nodes[0, :length], workspace.nodes[1, :length], workspace.grads[:1]
+    grad = workspace.grads[1]
     if length > 0:
-        _project(g, u, desk.moments[2, :length], moments)
-        interpolation.at_nodes(moments, desk.grads[0, active : active + length])
-    for i in range(active):
-        desk.grads[0, i] = g[i] if active == n else g[index[i]]
-    recursion.backward(k, s, active, many, weights, record, desk.grads[:1], desk.grads[2], grad, grad_many)
-    if length > 0:
-        entries = desk.moments[2, :length]
+        _project(g, u, workspace.nodes[2, :length], moments)
+        interpolation.at_nodes(moments, grad_p[0, near : near + length])
+    for i in range(near):
+        grad_p[0, i] = g[i] if length == 0 else g[index[i]]
+    recursion.backward(k, s, near, many, weights, record, grad_p, workspace.grads[2], grad, grad_many)
+    if length == 0:
+        put_all(grad, out)
+        return
+    entries, most = workspace.nodes[2, :length], np.float64(np.finfo(out.dtype).max)
+    for q in range(length):
+        entries[q] = 0.0
+    for j in range(k):
         for q in range(length):
-            entries[q] = 0.0
-        for j in range(k):
-            for q in range(length):
-                entries[q] += p_of(weights, record, j, active + q)
-        interpolation.coefficients(entries, moments)
-        rows.slope(moments, s, out)
-        interpolation.coefficients(grad_many, entries)
-        rows.slope(entries, s, out)
-        passive.combine(u, 0, n, entries, g, moments, out)
-    elif active < n:
-        out[:] = 0.0
-    rows.put(index, grad, out)
+            entries[q] += recursion.p_of(weights, record, j, near + q)
+    interpolation.coefficients(entries, moments)
+    interpolation.slope(moments, s, most)
+    interpolation.coefficients(grad_many, entries)
+    interpolation.slope(entries, s, most)
+    far_items.combine(u, 0, n, entries, g, moments, out)
+    put(index, near, grad, 0, n, out)
 
 
 @fma
@@ -171,6 +187,25 @@ def _project(g, u, partial, moments):
     for start in range(0, g.shape[0], CHUNK):
         for d in range(moments.shape[0]):
             partial[d] = 0.0
-        passive.project(g, u, start, min(start + CHUNK, g.shape[0]), partial)
+        far_items.project(g, u, start, min(start + CHUNK, g.shape[0]), partial)
         for d in range(moments.shape[0]):
             moments[d] += partial[d]
+
+
+@fma
+def put(index, near, values, start, stop, out):
+    """Put the values of near items from start to stop in their places, saturated."""
+    most = np.finfo(out.dtype).max
+    for i in range(near):
+        if start <= index[i] < stop:
+            x = most if values[i] > most else values[i]
+            out[index[i]] = -most if x < -most else x
+
+
+@fma
+def put_all(values, out):
+    """Put the values of all items in their places, saturated."""
+    most = np.finfo(out.dtype).max
+    for i in range(out.shape[0]):
+        x = most if values[i] > most else values[i]
+        out[i] = -most if x < -most else x

@@ -1,140 +1,258 @@
-"""The successive softmax of one row: its results and its way back.
+"""Every row that the fast path leaves, and all that is asked for other than k-hot vectors, in stages.
+
+A stage is one kernel over rows, or over chunks of rows where it passes over all n items, so that one very long row
+occupies all threads. Those that pass over items exist for both dtypes, the recursion for float64 alone.
+
+    look              maxima of the groups of items        each chunk
+    choose            near items, threshold                each row
+    decay             u and moments of the far items       each chunk
+    recur             the recursion                        each row
+    with_32_digits    the recursion of few rows            each row
+    write             results                              each chunk
+
+`full_backward` has the stages of the gradient.
 
 Results and cotangents of a row are tables: (1, n) for the k-hot vector, (k, n) for the k vectors apart, and (1, k) for
 single entries, the j-th vector's at the item `at[j]` (none if that is -1).
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from khot._jit import passes
-from khot._jit import workspace as scratch
-from khot._jit.compiler import allocates, fma
-from khot._jit.passes import largest
+from khot._jit.compiler import allocates, fma, kernel
 from khot._jit.vector_math import inverse
-from khot.topk.successive._compiled import far_items as passive
-from khot.topk.successive._compiled import interpolation, recursion
-from khot.topk.successive._compiled import near_and_far as split
-from khot.topk.successive._compiled.constants import ENTRIES, SUM, VECTORS
+from khot.topk.successive._compiled import far_items, interpolation, near_and_far, precise, recursion, state
+from khot.topk.successive._compiled.constants import ALL, COLD, ENTRIES, INEXACT, NODES, OPEN, PRECISE, SUM, VECTORS
 from khot.topk.successive._compiled.far_items import CHUNK
-from khot.topk.successive._compiled.recursion import saturate
-from khot.topk.successive._compiled.retries import BAD, EMPTY, SHORT, load, p_of, solve
-
-
-class Swept(NamedTuple):
-    """Cotangents of the keys (M,), of how many items a node stands for (D,), of t."""
-
-    keys: np.ndarray
-    many: np.ndarray
-    t: float
+from khot.topk.successive._compiled.recursion import FINE
+from khot.topk.successive._compiled.state import MOST_NODES
 
 
 @fma
-def scratch_size(n, k):
-    """Numbers that the work on a row usually takes."""
-    active = n if split.dense(n, k) else 4 * k
-    groups = passive.groups(n, split.ACTIVE * k)
-    return 500 + 16 * active + 8 * k + 3 * groups + (n // groups + 1) * 3 * k
+def chunk(c, n):
+    """Where a chunk begins and ends."""
+    return c * CHUNK, min((c + 1) * CHUNK, n)
 
 
+@kernel
 @allocates
-def parted(row, k, t, u, space):
-    """The row cut into active and passive items, and the path of a row that needs no recursion, or -1."""
-    if not 0.0 < t < math.inf or k < 0 or passes.has_nan(row, 0, row.shape[0]):
-        return BAD, split.everything(row[:0], u, space)
-    if k == 0 or split.dense(row.shape[0], k):
-        return judged(row, k, largest(row), split.everything(row, u, space))
-    groups = passive.groups(row.shape[0], split.ACTIVE * k)
-    maxima = scratch.numbers(space, groups).view(row.dtype)[:groups]
-    passive.maxima_of(row, 0, row.shape[0], maxima)
-    path, parts = judged(row, k, largest(maxima), split.largest_active(row, k, maxima, u, space))
-    if path < 0 and parts.bar > -math.inf:
-        parts = split.with_moments(row, t, parts, split.nodes_first(row, t), space)
-    return path, parts
+def look(first, last, rows, keys, k, length, maxima, lows):
+    """Fill in the maxima (rows, chunks, groups) of the groups of items, inf if one is NaN, and the smallest items.
+
+    Here a chunk has `length` items, a multiple of the number of groups.
+    """
+    for unit in range(first, last):
+        slot, c = unit // lows.shape[1], unit % lows.shape[1]
+        row, found = keys[rows[slot]], maxima[slot, c, : _groups(keys.shape[1], k[rows[slot]])]
+        start, stop = c * length, min((c + 1) * length, row.shape[0])
+        if not far_items.maxima_of(row, start, stop, found):
+            found[0] = math.inf
+        lows[slot, c] = passes.smallest(row[start:stop])
+    return 0
 
 
+@fma
+def _groups(n, k):
+    return far_items.groups(n, near_and_far.NEAR_PER_STEP * max(k, 1))
+
+
+@kernel
 @allocates
-def judged(row, k, top, parts):
-    """The path of a row that needs no recursion, or -1, and its parts."""
-    if top == math.inf:
-        return BAD, parts
-    if k == 0:
-        return EMPTY, parts
-    return SHORT if parts.bar == -math.inf and parts.index.shape[0] < k else -1, parts
+def choose(first, last, rows, keys, k, t, length, maxima, lows, index_room, states, places, layout, paths):
+    """Choose the near items of rows; their paths are OPEN, or say why there is nothing to be done."""
+    index, values = np.empty(index_room, np.int64), np.empty(index_room, keys.dtype)
+    top = np.empty(maxima.shape[2], keys.dtype)
+    for slot in range(first, last):
+        b, low, own = rows[slot], math.inf, states[places[slot]]
+        groups = _groups(keys.shape[1], k[b])
+        for i in range(groups):
+            top[i] = -math.inf
+        for c in range(maxima.shape[1]):
+            low = min(low, lows[slot, c])
+            for i in range(groups):
+                top[i] = max(top[i], maxima[slot, c, i])
+        row, found = keys[b], top[:groups]
+        paths[slot] = near_and_far.choose(row, k[b], t[b], length, found, low, layout, own, index, values)
+    return 0
 
 
+@kernel
 @allocates
-def coefficients(solved, k, mode, space):
-    """Of the passive entries u C(u), one row a row of the result."""
-    active, length = solved.split.index.shape[0], solved.split.moments.shape[0]
-    rows = 1 if mode == SUM else k
-    values, table = scratch.zeros(space, rows * length).reshape(rows, length), scratch.table(space, rows, length)
-    for j in range(k):
+def decay(first, last, rows, keys, t, states, places, layout, paths, partial):
+    """Fill in u of open rows, and the moments (rows, chunks, length) of each chunk."""
+    for unit in range(first, last):
+        slot, c = unit // partial.shape[1], unit % partial.shape[1]
+        if paths[slot] == OPEN:
+            row, own = keys[rows[slot]], states[places[slot]]
+            _decay(row, t[rows[slot]], own, layout, c, partial[slot, c])
+    return 0
+
+
+@fma
+def _decay(row, t, own, layout, c, sums):
+    near_and_far.decay(row, t, own[state.THRESHOLD], c, state.u(own, layout, row), sums)
+
+
+@kernel
+@allocates
+def recur(first, last, rows, k, t, itemsize, exact, states, places, layout, paths, partial, results):
+    """Run the recursion of open rows in float64; their paths become NODES or ALL, TRUNCATED or INEXACT.
+
+    If `exact`, for rows that are INEXACT, only errors that more digits would not help against count: those that stay
+    INEXACT can be computed with 32 digits if their path becomes OPEN.
+    """
+    spare = np.empty((5, layout.room))
+    for slot in range(first, last):
+        if paths[slot] == (INEXACT if exact else OPEN):
+            b, own = rows[slot], states[places[slot]]
+            if not exact:
+                _count(partial[slot], own, layout, results[slot])
+            paths[slot] = _recur(k[b], t[b], itemsize, exact, own, layout, results[slot], spare)
+    return 0
+
+
+@fma
+def _count(partial, own, layout, moments):
+    """Fill in how many items each node stands for, from the moments of the chunks."""
+    length = partial.shape[1]
+    for d in range(length):
+        moments[d] = 0.0
+        for c in range(partial.shape[0]):
+            moments[d] += partial[c, d]
+    if length > 0:
+        interpolation.at_nodes(moments[:length], state.many(own, layout))
+
+
+@fma
+def _begin(t, own, layout, result, spare):
+    """Fill rows 0 and 1 of `spare` with the keys and what is added to them at the start; zero the result.
+
+    A node starts t log u below the threshold: added to a large threshold, that would lose its digits.
+    """
+    (near, length), keys = state.sizes(own), state.keys(own, layout)
+    for i in range(near):
+        spare[0, i], spare[1, i], result[i] = keys[i], 0.0, 0.0
+    for q in range(length):
+        spare[0, near + q], spare[1, near + q] = own[state.THRESHOLD], t * interpolation.logarithm(length, q)
+        result[near + q] = 0.0
+    return near, near + length
+
+
+@fma
+def _recur(k, t, itemsize, exact, own, layout, result, spare):
+    """Run the recursion of a row: by multiplication where errors do not grow, else item by item."""
+    near, size = _begin(t, own, layout, result, spare)
+    many, weights, record = state.many(own, layout), state.weights(own, layout), state.record(own, layout)
+    gaps = state.gaps(own, layout)
+    most = near_and_far.tolerance(itemsize, t, size - near)
+    status = INEXACT
+    if t >= COLD and gaps.shape[0] == 0 and not exact:
+        top = own[state.LARGEST_KEY]
+        recursion.weigh(spare[0], near, size - near, own[state.THRESHOLD], top, inverse(t), weights)
+        status = recursion.multiply(weights, record, many, near, k, inverse(t), most, result)
+        if status == INEXACT:
+            _begin(t, own, layout, result, spare)
+    if status == INEXACT:
+        promise = near_and_far.promise(itemsize, t, own[state.LARGEST_KEY] - own[state.SMALLEST_KEY])
+        rough = 1e-14 if near_and_far.careful(itemsize, t) else 1e-6
+        unit = 0.0 if exact else recursion.UNIT
+        keys, start, after = spare[0, :size], spare[1, :size], result[:size]
+        status = recursion.forward(
+            keys, start, near, many, k, t, unit, rough, most, promise, weights, record, gaps, after, spare[2:]
+        )
+    if status == FINE:
+        return OPEN if exact else (NODES if size > near else ALL)
+    return status
+
+
+@kernel
+@allocates
+def with_32_digits(first, last, rows, k, t, states, places, layout, paths, results):
+    """Run the recursion of open rows in pairs of float64 numbers."""
+    spare = np.empty((2, layout.room))
+    for slot in range(first, last):
+        if paths[slot] == OPEN:
+            b, own = rows[slot], states[places[slot]]
+            _precisely(k[b], t[b], own, layout, results[slot], spare)
+            paths[slot] = PRECISE
+    return 0
+
+
+@fma
+def _precisely(k, t, own, layout, result, spare):
+    near, size = _begin(t, own, layout, result, spare)
+    keys, start, weights = spare[0, :size], spare[1, :size], state.weights(own, layout)
+    many, record, gaps = state.many(own, layout), state.record(own, layout), state.gaps(own, layout)
+    precise.forward(keys, start, near, many, k, t, weights, record, gaps, result[:size])
+
+
+@kernel
+@allocates
+def write(first, last, rows, keys, k, at, mode, chunks, states, places, layout, results, out):
+    """Fill in the results of rows."""
+    table = np.empty((layout.steps + 1, MOST_NODES))
+    for unit in range(first, last):
+        slot, c = unit // chunks, unit % chunks
+        b, own = rows[slot], states[places[slot]]
+        if mode == ENTRIES:
+            _write_entries(keys[b], k[b], at[b], own, layout, table, out[b, 0])
+        else:
+            _write(keys[b], k[b], mode, c, own, layout, results[slot], table, out[b])
+    return 0
+
+
+@fma
+def coefficients(k, mode, own, layout, table):
+    """Fill in the coefficients of the far entries u C(u), one row for each row of the result; the last row is spare."""
+    near, length = state.sizes(own)
+    weights, record = state.weights(own, layout), state.record(own, layout)
+    values = table[table.shape[0] - 1, :length]
+    for r in range(1 if mode == SUM else k):
         for q in range(length):
-            values[0 if mode == SUM else j, q] += p_of(solved.steps.weights, solved.steps.record, j, active + q)
-    for j in range(rows):
-        interpolation.coefficients(values[j], table[j])
-    return table
+            values[q] = 0.0
+            for j in range(k if mode == SUM else 1):
+                values[q] += recursion.p_of(weights, record, r + j, near + q)
+        interpolation.coefficients(values, table[r, :length])
 
 
 @fma
-def place(index, item):
-    """Where an item stands among the active ones, or -1."""
-    for i in range(index.shape[0]):
+def _write(row, k, mode, c, own, layout, result, table, out):
+    """Fill a chunk of the k-hot vector, or of the k vectors, of a row."""
+    near, length = state.sizes(own)
+    start, stop = chunk(c, row.shape[0])
+    index, weights, record = state.index(own, layout), state.weights(own, layout), state.record(own, layout)
+    if mode == SUM and length > 0:
+        interpolation.coefficients(result[near : near + length], table[0, :length])
+    elif mode == VECTORS:
+        coefficients(k, mode, own, layout, table)
+    for r in range(out.shape[0]):
+        if length > 0 and (mode == SUM or r < k):
+            far_items.evaluate(state.u(own, layout, row), start, stop, table[r, :length], out[r])
+        else:
+            for i in range(start, stop):
+                out[r, i] = 0.0
+    for i in range(near):
+        if start <= index[i] < stop:
+            if mode == SUM:
+                out[0, index[i]] = result[i]
+            else:
+                for j in range(k):
+                    out[j, index[i]] = recursion.p_of(weights, record, j, i)
+
+
+@fma
+def place(index, near, item):
+    """Where an item stands among the near ones, or -1."""
+    for i in range(near):
         if index[i] == item:
             return i
     return -1
 
 
-@allocates
-def forward_row(row, k, t, mode, at, out, u, state, space):
-    """Fill the table of a row, and u and its state; returns the path it took. A SHORT row's table is left alone."""
-    scratch.clear(space)
-    path, parts = parted(row, k, t, u, space)
-    if state.shape[0] > 0:
-        state[0] = 0.0
-    if path >= 0:
-        out[:] = math.nan if path == BAD else 0.0
-        return path
-    solved = solve(row, k, t, parts, mode != SUM or state.shape[0] > 0, False, state, space)
-    if solved.split.moments.shape[0] == 0 or mode != SUM:
-        out[:] = 0.0
-    if mode == ENTRIES:
-        _read_entries(solved, at[:k], out[0], space)
-    else:
-        _read_vectors(solved, k, mode, out, space)
-    return solved.path
-
-
-@allocates
-def result_coefficients(solved, space):
-    """`coefficients` for the k-hot vector, which needs no steps."""
-    result = scratch.numbers(space, solved.split.moments.shape[0])
-    interpolation.coefficients(solved.result[solved.split.index.shape[0] :], result)
-    return result
-
-
-@allocates
-def _read_vectors(solved, k, mode, out, space):
-    index, u, passives = solved.split.index, solved.split.u, solved.split.moments.shape[0] > 0
-    if mode == SUM:
-        if passives:
-            passive.evaluate(u, 0, u.shape[0], result_coefficients(solved, space), out[0])
-        for i in range(index.shape[0]):
-            out[0, index[i]] = solved.result[i]
-        return
-    table = coefficients(solved, k, mode, space)
-    for j in range(k):
-        if passives:
-            passive.evaluate(u, 0, u.shape[0], table[j], out[j])
-        for i in range(index.shape[0]):
-            out[j, index[i]] = p_of(solved.steps.weights, solved.steps.record, j, i)
-
-
 @fma
-def _power_sum(table, u):
+def power_sum(table, u):
     """table[0] u + table[1] u^2 + ..."""
     total, power = 0.0, u
     for d in range(table.shape[0]):
@@ -143,147 +261,16 @@ def _power_sum(table, u):
     return total
 
 
-@allocates
-def _read_entries(solved, at, out, space):
-    table = coefficients(solved, at.shape[0], ENTRIES, space)
-    for j in range(at.shape[0]):
-        i = place(solved.split.index, at[j])
+@fma
+def _write_entries(row, k, at, own, layout, table, out):
+    near, length = state.sizes(own)
+    index, weights, record = state.index(own, layout), state.weights(own, layout), state.record(own, layout)
+    u = state.u(own, layout, row)
+    coefficients(k, ENTRIES, own, layout, table)
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+        i = place(index, near, at[j]) if j < k else -1
         if i >= 0:
-            out[j] = p_of(solved.steps.weights, solved.steps.record, j, i)
-        elif at[j] >= 0 and table.shape[1] > 0:
-            out[j] = _power_sum(table[j], np.float64(solved.split.u[at[j]]))
-
-
-@allocates
-def backward_row(row, k, t, mode, at, g, want_t, out, u, state, space):
-    """Gradient in the keys of a row, out (n,), for the cotangent g of its table; returns that in t, if wanted."""
-    scratch.clear(space)
-    if state.shape[0] > 0 and state[0] > 0.0 and not want_t:
-        solved = load(k, u, state, space)
-    else:
-        path, parts = parted(row, k, t, u, space)
-        if path >= 0:
-            out[:] = 0.0
-            return 0.0
-        solved = solve(row, k, t, parts, True, want_t, state[:0], space)
-    length = solved.split.moments.shape[0]
-    chunks = (row.shape[0] + CHUNK - 1) // CHUNK if length > 0 else 0
-    rows = k if mode == VECTORS else 1
-    partial = scratch.numbers(space, chunks * rows * length).reshape(chunks, rows, length)
-    if mode != ENTRIES:
-        project(solved, g, 0, chunks, partial)
-    swept = sweep(solved, k, t, mode, at, g, partial, space)
-    if length == 0:
-        out[:] = 0.0
-    else:
-        _combine(solved, swept, k, t, mode, at, g, out, space)
-    grad_t = _in_temperature(row, solved, swept, t, out) if want_t else 0.0
-    put(solved.split.index, swept.keys, out)
-    return grad_t
-
-
-@fma
-def project(solved, g, first, last, partial):
-    """Moments of the cotangent, for a range of chunks."""
-    u = solved.split.u
-    for c in range(first, last):
-        for r in range(partial.shape[1]):
-            sums = partial[c, r]
-            for d in range(sums.shape[0]):
-                sums[d] = 0.0
-            passive.project(g[r], u, c * CHUNK, min(c * CHUNK + CHUNK, u.shape[0]), sums)
-
-
-@allocates
-def sweep(solved, k, t, mode, at, g, partial, space):
-    """The way back through the recursion."""
-    parts = solved.split
-    active, length = parts.index.shape[0], parts.moments.shape[0]
-    rows = 1 if mode == SUM else k
-    grad_p, moments = scratch.zeros(space, rows * (active + length)), scratch.numbers(space, length)
-    grad_p = grad_p.reshape(rows, active + length)
-    for r in range(rows):
-        for d in range(length):
-            moments[d] = 0.0
-        if mode != ENTRIES:
-            for i in range(active):
-                grad_p[r, i] = g[r, i if active == g.shape[1] else parts.index[i]]
-            for c in range(partial.shape[0]):
-                for d in range(length):
-                    moments[d] += partial[c, r, d]
-        elif at[r] >= 0:
-            i = place(parts.index, at[r])
-            if i >= 0:
-                grad_p[r, i] = g[0, r]
-            elif length > 0:
-                power = np.float64(parts.u[at[r]])
-                for d in range(length):
-                    moments[d] = g[0, r] * power
-                    power *= parts.u[at[r]]
-        interpolation.at_nodes(moments, grad_p[r, active:])
-    grad, flow = scratch.numbers(space, active + length), scratch.numbers(space, active + length)
-    grad_many, many, steps, grad_t = scratch.numbers(space, length), solved.many[active:], solved.steps, 0.0
-    s = inverse(t)
-    if steps.gaps.shape[0] > 0:
-        grad_t = recursion.backward_with_t(k, s, active, many, steps, grad_p, flow, grad, grad_many, space)
-    else:
-        recursion.backward(k, s, active, many, steps.weights, steps.record, grad_p, flow, grad, grad_many)
-    return Swept(grad, grad_many, grad_t)
-
-
-@fma
-def slope(table, s, like):
-    """Coefficients of d/du (u C(u)) / t in place of those of C, such that a pass over passive items can hold them."""
-    most = np.finfo(like.dtype).max / 64.0
-    for d in range(table.shape[0]):
-        table[d] = min(max(table[d] * (d + 1) * s, -most), most)
-
-
-@allocates
-def slopes(solved, swept, k, t, mode, space):
-    """Coefficients of the gradient at the passive items: of what comes through the sums, and of every row of g."""
-    rest, s, u = scratch.numbers(space, solved.split.moments.shape[0]), inverse(t), solved.split.u
-    interpolation.coefficients(swept.many, rest)
-    slope(rest, s, u)
-    table = coefficients(solved, k, mode, space)
-    for r in range(table.shape[0]):
-        slope(table[r], s, u)
-    return rest, table
-
-
-@allocates
-def _combine(solved, swept, k, t, mode, at, g, out, space):
-    """Gradient at the passive items."""
-    u, n = solved.split.u, out.shape[0]
-    rest, table = slopes(solved, swept, k, t, mode, space)
-    if mode == ENTRIES:
-        passive.evaluate(u, 0, n, rest, out)
-        most = np.finfo(out.dtype).max
-        for j in range(k):
-            if at[j] >= 0:
-                x = out[at[j]] + g[0, j] * _power_sum(table[j], np.float64(u[at[j]]))
-                out[at[j]] = min(max(x, -most), most)
-        return
-    passive.combine(u, 0, n, rest, g[0], table[0], out)
-    for r in range(1, table.shape[0]):
-        passive.add_product(u, 0, n, g[r], table[r], out)
-
-
-@fma
-def _in_temperature(row, solved, swept, t, out):
-    """The gradient in t, from those in the keys, before the active ones are put in."""
-    s, grad_t = inverse(t), swept.t
-    if solved.split.moments.shape[0] > 0:
-        for i in range(row.shape[0]):
-            if solved.split.u[i] > 0:
-                grad_t -= out[i] * ((row[i] - solved.split.bar) * s)
-    return saturate(grad_t)
-
-
-@fma
-def put(index, values, out):
-    """Put the values of the active items in their places, saturated."""
-    most = np.finfo(out.dtype).max
-    for i in range(index.shape[0]):
-        x = most if values[i] > most else values[i]
-        out[i if index.shape[0] == out.shape[0] else index[i]] = -most if x < -most else x
+            out[j] = recursion.p_of(weights, record, j, i)
+        elif j < k and at[j] >= 0 and length > 0:
+            out[j] = power_sum(table[j, :length], np.float64(u[at[j]]))

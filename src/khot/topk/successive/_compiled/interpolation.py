@@ -13,19 +13,19 @@ _IN_POWERS4, _IN_POWERS8 = (nodes.chebyshev_in_powers(length) for length in node
 
 @fma
 def position(length, q):
-    """The node q of so many."""
+    """Node q of `length` nodes."""
     return _U4[q] if length == 4 else _U8[q]
 
 
 @fma
 def logarithm(length, q):
-    """Of that node."""
+    """Logarithm of node q of `length` nodes."""
     return _LOG4[q] if length == 4 else _LOG8[q]
 
 
 @fma
 def coefficients(values, result):
-    """Of the polynomial in u that has these values, times u, at the nodes."""
+    """Fill in the coefficients of the polynomial C for which u C(u) has the given values at the nodes."""
     length = values.shape[0]
     to_chebyshev = _TO_CHEBYSHEV4 if length == 4 else _TO_CHEBYSHEV8
     in_powers = _IN_POWERS4 if length == 4 else _IN_POWERS8
@@ -41,7 +41,7 @@ def coefficients(values, result):
 
 @fma
 def at_nodes(moments, out):
-    """The adjoint of `coefficients`."""
+    """Apply the adjoint of `coefficients` to moments."""
     length = moments.shape[0]
     to_chebyshev = _TO_CHEBYSHEV4 if length == 4 else _TO_CHEBYSHEV8
     in_powers = _IN_POWERS4 if length == 4 else _IN_POWERS8
@@ -53,3 +53,13 @@ def at_nodes(moments, out):
             chebyshev += in_powers[m, d] * moments[d]
         for q in range(length):
             out[q] += to_chebyshev[m, q] * chebyshev
+
+
+@fma
+def slope(table, s, most):
+    """Turn the coefficients of C into those of d/du (u C(u)) / t, saturated so that a pass over far items holds them.
+
+    `most` is the largest number of the dtype of that pass.
+    """
+    for d in range(table.shape[0]):
+        table[d] = min(max(table[d] * (d + 1) * s, -most / 64.0), most / 64.0)

@@ -1,95 +1,117 @@
-"""Which items of a row are active, and what is to be known of the passive rest."""
+"""Which items of a row are near, and what the recursion has to know of the far ones."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from khot._jit import passes
-from khot._jit import workspace as scratch
-from khot._jit.compiler import allocates, fma
+from khot._jit.compiler import fma
 from khot._jit.passes import largest
 from khot._jit.vector_math import inverse
-from khot.topk.successive._compiled import far_items as passive
-from khot.topk.successive._compiled.constants import COLD
+from khot.topk.successive._compiled import far_items, state
+from khot.topk.successive._compiled.constants import BAD, COLD, COLDEST, EMPTY, OPEN, SHORT, TRUNCATED, WIDEST
 from khot.topk.successive._compiled.far_items import CHUNK
 
-ACTIVE = 2  # active items for each of the k steps
-DENSE = 8  # rows with fewer than this many items for each step have only active ones,
+NEAR_PER_STEP = 2  # near items for each of the k steps
+DENSE = 8  # rows with fewer than this many items for each step have only near ones,
 SMALL = 1000  # and so have rows with n (k + 1) below this
-_HALVINGS = 16  # tries to find a bar by halving, before the maxima are sorted out
-
-
-class Split(NamedTuple):
-    """Active items, those above the bar, and what is to be known of the rest; D = 0 if there is no rest."""
-
-    index: np.ndarray  # (active,)  # pyright: ignore[reportIncompatibleMethodOverride]
-    bar: float
-    u: np.ndarray  # (n,), exp((key - bar) / t), 0 at the active items
-    moments: np.ndarray  # (D,), the sums of u, u^2, ...
+PROMISE, PROMISE_NARROW = 5e-13, 1e-11  # errors up to which a float64 result, and one to be rounded, can be trusted
+_HALVINGS = 16  # tries to find a threshold by halving, before the maxima are sorted
 
 
 @fma
 def dense(n, k):
-    """Whether all items are active from the start."""
+    """Whether all items are near from the start."""
     return n < DENSE * k or n * (k + 1) < SMALL
 
 
 @fma
-def careful(row, t):
-    """Whether the passive items are summed in float64."""
-    return row.itemsize == 8 or t < COLD
+def most_near(n, k):
+    """How many items can be near, for the state of the row to be kept."""
+    return n if dense(n, k) else NEAR_PER_STEP * k + k
 
 
 @fma
-def nodes_first(row, t):
-    """How many nodes are tried first."""
-    return 8 if careful(row, t) else 4
+def careful(itemsize, t):
+    """Whether the far items are summed in float64."""
+    return itemsize == 8 or t < COLD
 
 
-@allocates
-def everything(row, u, space):
-    """All present items active."""
-    index = scratch.numbers(space, row.shape[0] + 1).view(np.int64)
-    count = 0
-    for i in range(row.shape[0]):
-        index[count] = i
-        count += row[i] > -math.inf
-    return Split(index[:count], -math.inf, u, space[:0])
+@fma
+def tolerance(itemsize, t, length):
+    """Up to which entry at a node, over t, the nodes stand for the far items to 1e-7 or 1e-15."""
+    if length == 0:
+        return math.inf
+    return 0.7 if length == 8 and not careful(itemsize, t) else 0.15
 
 
-@allocates
-def largest_active(row, k, maxima, u, space):
-    """About ACTIVE k of the largest items active; u and the moments are yet to be filled.
+@fma
+def promise(itemsize, t, spread):
+    """Error up to which a result and its gradient can be trusted, or 0 where it need not be watched."""
+    if t < COLDEST:
+        return 0.0
+    doubtful = spread <= WIDEST if t < COLD else 1e3 * t < spread < 1e12
+    return (PROMISE if careful(itemsize, t) else PROMISE_NARROW) if doubtful else 0.0
 
-    The bar is put under as many groups. If much more items pass it, it is raised; if so many are equal to it that few
-    pass, it is lowered and lets them in. Without enough present items all of them are active.
+
+@fma
+def choose(row, k, t, length, maxima, low, layout, own, index, values):
+    """Fill in the near items of a row and their threshold; returns OPEN, or the path of a row that needs no recursion.
+
+    With `length` nodes these are the largest items, without nodes all present ones. `own` is the state of the row,
+    `maxima` are those of its groups, inf if an item is NaN, and `low` is its smallest present item. The index (.,) and
+    values (.,) in the dtype of the row are for use on the way. TRUNCATED: there is no such choice.
     """
-    size = ACTIVE * k
-    bar = _bar_under(maxima, size, space)
-    if bar == -math.inf:
-        return everything(row, u, space)
-    rows = (row.shape[0] + maxima.shape[0] - 1) // maxima.shape[0]
-    index = scratch.numbers(space, (size + size // 4) * rows + 1).view(np.int64)
-    count = passive.above(row, bar, maxima, index)
+    top = largest(maxima)
+    if not 0.0 < t < math.inf or k < 0 or top == math.inf:
+        return BAD
+    if k == 0:
+        return EMPTY
+    threshold = -math.inf
+    if length == 0:
+        count = far_items.present(row, index)
+        if count < k:
+            return SHORT
+    else:
+        threshold, count = _largest_items(row, k, maxima, index, values)
+        if not threshold > -math.inf or count < k or count + length > layout.room:
+            return TRUNCATED
+    own[state.NEAR], own[state.LENGTH], own[state.THRESHOLD] = count, length, threshold
+    own[state.LARGEST_KEY], own[state.SMALLEST_KEY] = top, low
+    kept, keys = state.index(own, layout), state.keys(own, layout)
+    for i in range(count):
+        kept[i], keys[i] = index[i], row[index[i]]
+    return OPEN
+
+
+@fma
+def _largest_items(row, k, maxima, index, values):
+    """A threshold, and the number of items above it, about NEAR_PER_STEP k, which fill the index.
+
+    The threshold is put under as many groups. If many more items pass it, it is raised; if so many are equal to it that
+    few pass, it is lowered and lets them in. It is -inf where there are too few present items.
+    """
+    size = NEAR_PER_STEP * k
+    threshold = _threshold_under(maxima, size, values)
+    if threshold == -math.inf:
+        return -math.inf, 0
+    count = far_items.above(row, threshold, maxima, index)
     if 2 * count > 3 * size:
-        values = scratch.numbers(space, count).view(row.dtype)[:count]
         for i in range(count):
             values[i] = row[index[i]]
-        bar = passes.nth_largest(values, size + 1)
-        count = passive.above(row, bar, maxima, index)
+        threshold = passes.nth_largest(values[:count], size + 1)
+        count = far_items.above(row, threshold, maxima, index)
     if 2 * count < size:
-        lower = np.nextafter(bar, row.dtype.type(-math.inf))
+        lower = np.nextafter(threshold, row.dtype.type(-math.inf))
         if passes.count_above(row, lower) <= 2 * size:
-            bar = lower
-            index = scratch.numbers(space, 2 * size + 1).view(np.int64)
-            count = passive.above(row, bar, maxima, index)
-    return Split(index[:count], np.float64(bar), u, space[:0])
+            threshold = lower
+            count = far_items.above(row, threshold, maxima, index)
+    return np.float64(threshold), count
 
 
 @fma
 def halfway(maxima, size):
-    """A bar that `size` to 5/4 `size` of the maxima pass, found by halving; -inf if it is not found soon."""
+    """A threshold that `size` to 5/4 `size` of the maxima pass, found by halving; -inf if it is not found soon."""
     low, high = passes.smallest(maxima), largest(maxima)
     for _ in range(_HALVINGS):
         middle = maxima.dtype.type(0.5) * (low + high)
@@ -103,49 +125,35 @@ def halfway(maxima, size):
     return maxima.dtype.type(-math.inf)
 
 
-@allocates
-def _bar_under(maxima, size, space):
-    """The same by sorting out, if need be; fewer pass if some are equal; -inf if there are not so many."""
+@fma
+def _threshold_under(maxima, size, values):
+    """A threshold as `halfway` finds it, else by sorting; fewer pass if some are equal; -inf if there are too few."""
     if maxima.shape[0] <= size:
         return maxima.dtype.type(-math.inf)
-    bar = halfway(maxima, size)
-    if bar > -math.inf:
-        return bar
-    values = scratch.numbers(space, maxima.shape[0]).view(maxima.dtype)[: maxima.shape[0]]
-    for i in range(values.shape[0]):
+    threshold = halfway(maxima, size)
+    if threshold > -math.inf:
+        return threshold
+    for i in range(maxima.shape[0]):
         values[i] = maxima[i]
-    return passes.nth_largest(values, size + 1)
+    return passes.nth_largest(values[: maxima.shape[0]], size + 1)
 
 
-@allocates
-def with_moments(row, t, parts, length, space):
-    """The split with u and so many moments."""
-    chunks = (row.shape[0] + CHUNK - 1) // CHUNK
-    partial = scratch.table(space, chunks, length)
-    decay(row, t, parts.bar, parts.u, 0, chunks, partial)
-    return Split(parts.index, parts.bar, parts.u, total(partial, space))
+def index_room(n: int, k: int) -> int:
+    """Length of the index for `choose` with nodes: all items of 5/4 as many groups as it looks for."""
+    size = NEAR_PER_STEP * k
+    groups = far_items.groups.py_func(n, size)
+    return max((size + size // 4) * -(-n // groups), 2 * size, groups) + 1
 
 
 @fma
-def decay(row, t, bar, u, first, last, partial):
-    """Fill u, and the moments of every chunk, for a range of chunks."""
+def decay(row, t, threshold, c, u, sums):
+    """Fill u and the moments of a chunk."""
     # 1e-45 is the smallest float32: times 0, an absent item's -inf would become NaN
     s = max(inverse(t), 1e-45)
-    for c in range(first, last):
-        start, stop, sums = c * CHUNK, min(c * CHUNK + CHUNK, row.shape[0]), partial[c]
-        for d in range(sums.shape[0]):
-            sums[d] = 0.0
-        if row.itemsize == 4 and careful(row, t):
-            passive.decay_finely(row, start, stop, bar, s, u, sums)
-        else:
-            passive.decay(row, start, stop, bar, s, u, sums)
-
-
-@allocates
-def total(partial, space):
-    """Sum over chunks, in their order."""
-    result = scratch.zeros(space, partial.shape[1])
-    for c in range(partial.shape[0]):
-        for d in range(result.shape[0]):
-            result[d] += partial[c, d]
-    return result
+    start, stop = c * CHUNK, min(c * CHUNK + CHUNK, row.shape[0])
+    for d in range(sums.shape[0]):
+        sums[d] = 0.0
+    if row.itemsize == 4 and careful(row.itemsize, t):
+        far_items.decay_finely(row, start, stop, threshold, s, u, sums)
+    else:
+        far_items.decay(row, start, stop, threshold, s, u, sums)

@@ -8,51 +8,57 @@ from khot._jit.compiler import ieee
 from khot._jit.passes import largest
 from khot.topk.successive._compiled import double_double as dd
 from khot.topk.successive._compiled import recursion
-from khot.topk.successive._compiled.recursion import HEAD, LEFT_HEAD, P_HEAD, TO_P, TO_SHARE
+from khot.topk.successive._compiled.recursion import DOMINANT, LEFT_DOMINANT, P_DOMINANT, TO_P, TO_SHARE
 
 
 @ieee
-def forward(keys, start, many, active, k, t, steps, result):
-    """What `recursion.forward` does, in pairs of float64 numbers; rounded where it is stored."""
+def forward(keys, start, near, many, k, t, weights, record, gaps, result):
+    """Run the steps of `recursion.forward` in pairs of float64 numbers, rounded where they are stored."""
     size, top = keys.shape[0], largest(keys)
     taken, below, weight = np.zeros((size, 2)), np.empty((size, 2)), np.empty((size, 2))
     taken[:, 0] = start
     for j in range(k):
-        weights, record = steps.weights[min(j, steps.weights.shape[0] - 1)], steps.record[j]
+        here, about = weights[min(j, weights.shape[0] - 1)], record[j]
         m = _first(keys, top, taken)
         total, second = (0.0, 0.0), -math.inf
         for i in range(size):
             difference = dd.add(_pair(taken, i), dd.negate(_pair(taken, m)))
             gap = dd.add(dd.two_sum(keys[i], -keys[m]), difference)
-            if steps.gaps.shape[0] > 0:
-                steps.gaps[j, i] = recursion.gap(keys[i], taken[i, 0] - start[i], keys[m], taken[m, 0] - start[m])
+            if gaps.shape[0] > 0:
+                gaps[j, i] = recursion.gap(keys[i], taken[i, 0] - start[i], keys[m], taken[m, 0] - start[m])
             _store(dd.divide(gap, (t, 0.0)), below, i)
             _store(_exp(_pair(below, i)), weight, i)
             if i != m:
-                total = dd.add(total, dd.multiply((many[i], 0.0), _pair(weight, i)))
+                total = dd.add(total, dd.multiply((_many(near, many, i), 0.0), _pair(weight, i)))
                 second = max(second, below[i, 0])
-        everything = dd.add(total, (many[m], 0.0))
-        head = dd.divide((1.0, 0.0), everything)
-        leads = m < active and head[0] > 0.5
+        everything = dd.add(total, (_many(near, many, m), 0.0))
+        first = dd.divide((1.0, 0.0), everything)
+        dominates = m < near and first[0] > 0.5
         log_left = (0.0, 0.0)
-        if leads and size > 1:
-            others = _log_of_others(below, many, m, (second, 0.0))
+        if dominates and size > 1:
+            others = _log_of_others(below, near, many, m, (second, 0.0))
             log_left = dd.add(others, dd.negate(dd.log(dd.add((1.0, 0.0), dd.exp(others)))))
         share = 0.0
         for i in range(size):
-            p = dd.multiply(_pair(weight, i), head)
+            p = dd.multiply(_pair(weight, i), first)
             result[i] += p[0]
-            if leads:
-                weights[i] = math.exp(below[i, 0] - second) if i != m else 0.0
-                share += many[i] * weights[i]
+            if dominates:
+                here[i] = math.exp(below[i, 0] - second) if i != m else 0.0
+                share += _many(near, many, i) * here[i]
             else:
-                weights[i] = p[0]
-            loss = log_left if leads and i == m else _log_of_rest(p)
+                here[i] = p[0]
+            loss = log_left if dominates and i == m else _log_of_rest(p)
             _store(dd.add(_pair(taken, i), loss), taken, i)
-        record[HEAD] = m if leads else -1
-        record[TO_P] = head[0] * math.exp(second) if leads else 1.0
-        record[TO_SHARE] = 1.0 / share if share > 0.0 else 0.0
-        record[P_HEAD], record[LEFT_HEAD] = head[0], math.exp(log_left[0])
+        about[DOMINANT] = m if dominates else -1
+        about[TO_P] = first[0] * math.exp(second) if dominates else 1.0
+        about[TO_SHARE] = 1.0 / share if share > 0.0 else 0.0
+        about[P_DOMINANT], about[LEFT_DOMINANT] = first[0], math.exp(log_left[0])
+
+
+@ieee
+def _many(near, many, i):
+    """How many items the item i of the recursion stands for."""
+    return 1.0 if i < near else many[i - near]
 
 
 @ieee
@@ -93,11 +99,11 @@ def _log_of_rest(p):
 
 
 @ieee
-def _log_of_others(below, many, m, second):
+def _log_of_others(below, near, many, m, second):
     """Log of the total weight of all but the item m, in pairs; `second` is about the largest of them."""
     total = (0.0, 0.0)
     for i in range(below.shape[0]):
         if i != m:
             weight = _exp(dd.add(_pair(below, i), dd.negate(second)))
-            total = dd.add(total, dd.multiply((many[i], 0.0), weight))
+            total = dd.add(total, dd.multiply((_many(near, many, i), 0.0), weight))
     return dd.add(second, dd.log(total))
