@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from khot import datasets, distributions, embed, errors, explain, neighbors, nn, schedules, topk, training
+    from khot._warmup import warmup
     from khot.distributions import OrderedSubset, RelaxedOrderedSubset, RelaxedSubset, Subset
     from khot.keys import gumbel_keys, reservoir_keys
     from khot.sampling import sample_subset
@@ -38,6 +39,7 @@ __all__ = [
     "successive_softmax_at",
     "topk",
     "training",
+    "warmup",
 ]
 
 _HOME = {
@@ -51,6 +53,7 @@ _HOME = {
         "capped_simplex",
     ],
     "khot.sampling": ["sample_subset"],
+    "khot._warmup": ["warmup"],
     "khot.distributions": ["Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -20,6 +20,10 @@ from khot._jit.notice import compiling
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
+KERNELS: list[Any] = []
+"""All kernels that have been imported."""
+
+
 class _NoEnvironment:
     """Replacement for the code that passes the Python objects of a function: parts have none."""
 
@@ -103,4 +107,5 @@ def kernel(part: Any) -> Any:
     options: dict[str, Any] = {**OPTIONS, "fastmath": {"contract"}, "_nrt": True}
     dispatcher = njit(**options, pipeline_class=_KernelCompiler)(function)
     keep_on_disk(dispatcher)
+    KERNELS.append(dispatcher)
     return dispatcher

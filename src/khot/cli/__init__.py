@@ -13,6 +13,7 @@ from khot.cli.explain import explain
 from khot.cli.knn import knn
 from khot.cli.renamed import with_new_names
 from khot.cli.reproduce import reproduce
+from khot.cli.warmup import warmup
 from khot.errors import KhotError
 
 app: App = App(
@@ -26,6 +27,7 @@ app.command(embed)
 app.command(explain)
 app.command(knn)
 app.command(reproduce)
+app.command(warmup)
 
 
 def main(arguments: list[str] | None = None) -> None:
