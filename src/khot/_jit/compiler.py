@@ -6,9 +6,10 @@ Here a part is only type-checked and lowered; a kernel links all parts that it r
 together. A part costs nothing at run time: LLVM puts it in place of every call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -33,12 +34,14 @@ class _NoEnvironment:
 
 
 class _PartLibrary(JITCodeLibrary):
-    """Intermediate code of a part and of all that it calls, neither optimised nor loaded."""
+    """Intermediate code of a part, neither optimised nor loaded."""
 
     def finalize(self) -> None:
         self._raise_if_finalized()
-        for library in dict.fromkeys(self._linking_libraries):
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = "linkonce_odr"  # as several kernels hold it
+        self._shared_module = self._final_module
         self._finalized = True
 
     def add_llvm_module(self, ll_module: Any) -> None:
@@ -59,16 +62,39 @@ class _PartCompiler(Compiler):
         return super().compile_extra(func)
 
 
+class _KernelLibrary(JITCodeLibrary):
+    """The code of a kernel with all parts that it reaches."""
+
+    def finalize(self) -> None:
+        self._linking_libraries = list(_reached(self._linking_libraries, {}))
+        super().finalize()
+
+
+def _reached(libraries: Iterable[Any], found: dict[Any, None]) -> dict[Any, None]:
+    for library in libraries:
+        if library not in found:
+            found[library] = None
+            if isinstance(library, _PartLibrary):
+                _reached(library._linking_libraries, found)
+    return found
+
+
 class _KernelCompiler(Compiler):
     def compile_extra(self, func: Callable) -> Any:
+        self.state.library = _KernelLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
         with compiling():
             return super().compile_extra(func)
 
 
+def part_options(fastmath: set[str], arrays: bool = False) -> dict[str, Any]:
+    """Options of a part, for `numba.njit` and `numba.extending.overload`."""
+    here = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True}
+    return {**OPTIONS, **here, "fastmath": fastmath or False, "_nrt": arrays, "forceinline": not arrays}
+
+
 def _part(fastmath: set[str], arrays: bool = False) -> Callable[[Callable], Any]:
-    options: dict[str, Any] = {**OPTIONS, "fastmath": fastmath or False, "_nrt": arrays, "forceinline": not arrays}
-    options |= {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True}
-    return njit(**options)  # pyright: ignore[reportCallIssue]
+    return njit(**part_options(fastmath, arrays))  # pyright: ignore[reportCallIssue]
 
 
 view = njit(inline="always")

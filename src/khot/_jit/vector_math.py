@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from khot._jit.compiler import OPTIONS, fma
+from khot._jit.compiler import fma, part_options
 
 _ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding one rounds to a whole number, in the lowest bits
 _BITS_OF_ROUND_64 = int(np.float64(_ROUND_64).view(np.int64))
@@ -180,7 +180,7 @@ def decayed(x, s):
     raise TypeError("only for compiled code")
 
 
-@overload(decayed, jit_options={**OPTIONS, "fastmath": {"contract"}})  # pyright: ignore[reportArgumentType]
+@overload(decayed, jit_options=part_options({"contract"}))  # pyright: ignore[reportArgumentType]
 def _decayed(x, s):
     if x == types.float32:
         return lambda x, s: decay32(x, s)
