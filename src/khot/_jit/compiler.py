@@ -41,8 +41,14 @@ class _PartLibrary(JITCodeLibrary):
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == Linkage.external:
                 function.linkage = "linkonce_odr"  # as several kernels hold it
-        self._shared_module = self._final_module
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """The code of this part and of all that it reaches, for a function that is not a kernel of khot."""
+        if self._shared_module is None:
+            self._shared_module = self._final_module.clone()
+            _link(self._shared_module, self._linking_libraries)
+        return self._shared_module
 
     def add_llvm_module(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -66,8 +72,16 @@ class _KernelLibrary(JITCodeLibrary):
     """The code of a kernel with all parts that it reaches."""
 
     def finalize(self) -> None:
-        self._linking_libraries = list(_reached(self._linking_libraries, {}))
+        _link(self._final_module, self._linking_libraries)
+        self._linking_libraries = []
         super().finalize()
+
+
+def _link(module: Any, libraries: Iterable[Any]) -> None:
+    """Link a module with all that it reaches, each once."""
+    for library in _reached(libraries, {}):
+        is_part = isinstance(library, _PartLibrary)
+        module.link_in(library._final_module if is_part else library._get_module_for_linking(), preserve=True)
 
 
 def _reached(libraries: Iterable[Any], found: dict[Any, None]) -> dict[Any, None]:
