@@ -50,10 +50,6 @@ class _PartLibrary(JITCodeLibrary):
             _link(self._shared_module, self._linking_libraries)
         return self._shared_module
 
-    def add_llvm_module(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-        self._final_module.link_in(ll_module)
-
     def get_pointer_to_function(self, name: str) -> int:
         return 0
 
@@ -62,10 +58,26 @@ class _PartLibrary(JITCodeLibrary):
         return _NoEnvironment
 
 
+class _LoopLibrary(_PartLibrary):
+    """A part that is optimised alone first: within a large kernel LLVM does not vectorise every loop."""
+
+    def finalize(self) -> None:
+        _link(self._final_module, self._linking_libraries)
+        self._linking_libraries = []
+        self._optimize_final_module()
+        super().finalize()
+
+
 class _PartCompiler(Compiler):
+    library: type = _PartLibrary
+
     def compile_extra(self, func: Callable) -> Any:
-        self.state.library = _PartLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
+
+
+class _LoopCompiler(_PartCompiler):
+    library = _LoopLibrary
 
 
 class _KernelLibrary(JITCodeLibrary):
@@ -101,14 +113,14 @@ class _KernelCompiler(Compiler):
             return super().compile_extra(func)
 
 
-def part_options(fastmath: set[str], arrays: bool = False) -> dict[str, Any]:
+def part_options(fastmath: set[str], arrays: bool = False, loop: bool = False) -> dict[str, Any]:
     """Options of a part, for `numba.njit` and `numba.extending.overload`."""
-    here = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True}
+    here = {"pipeline_class": _LoopCompiler if loop else _PartCompiler, "no_cpython_wrapper": True}
     return {**OPTIONS, **here, "fastmath": fastmath or False, "_nrt": arrays, "forceinline": not arrays}
 
 
-def _part(fastmath: set[str], arrays: bool = False) -> Callable[[Callable], Any]:
-    return njit(**part_options(fastmath, arrays))  # pyright: ignore[reportCallIssue]
+def _part(fastmath: set[str], arrays: bool = False, loop: bool = False) -> Callable[[Callable], Any]:
+    return njit(**part_options(fastmath, arrays, loop))  # pyright: ignore[reportCallIssue]
 
 
 view = njit(inline="always")
@@ -120,16 +132,19 @@ ieee = _part(set(), arrays=True)
 fma = _part({"contract"})
 """For arithmetic whose order matters.
 
-This, `reorder` and `no_nan` can take arrays and cut views of them, but not return them.
+This, `loop`, `reorder` and `no_nan` can take arrays and cut views of them, but not return them.
 """
 
 allocates = _part({"contract"}, arrays=True)
 """`fma` for functions that make or return arrays, or call such: they count references, which takes time."""
 
-reorder = _part({"contract", "reassoc", "nsz"})
+loop = _part({"contract"}, loop=True)
+"""`fma` for loops over many numbers, which LLVM vectorises."""
+
+reorder = _part({"contract", "reassoc", "nsz"}, loop=True)
 """For sums, which may be taken in the order of the vector lanes."""
 
-no_nan = _part({"contract", "reassoc", "nsz", "nnan"})
+no_nan = _part({"contract", "reassoc", "nsz", "nnan"}, loop=True)
 """For maxima, which LLVM vectorises only so. With a NaN among the numbers the result is any number."""
 
 

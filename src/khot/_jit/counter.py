@@ -7,7 +7,7 @@ first half, so that stores are vectors. khot has no other generator of its own.
 
 import numpy as np
 
-from khot._jit.compiler import fma
+from khot._jit.compiler import fma, loop
 
 LANES = 256
 
@@ -41,7 +41,7 @@ def threefry(key0, key1, counter0, counter1):
     return _mix(x0, x1, 16)
 
 
-@fma
+@loop
 def fill_words(key0, key1, group, words):
     """Fill the words (2 LANES,) of a group."""
     first, second = words[:LANES], words[LANES:]

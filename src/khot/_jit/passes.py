@@ -42,6 +42,11 @@ def smallest(row):
     """Smallest present item."""
     absent, none = row.dtype.type(-math.inf), row.dtype.type(math.inf)
     low = none
+    for i in range(row.shape[0]):  # vectorised, unlike the loop below
+        low = smaller(low, row[i])
+    if low > absent:
+        return low
+    low = none
     for i in range(row.shape[0]):
         low = smaller(low, row[i] if row[i] > absent else none)
     return low

@@ -6,7 +6,7 @@ A number has 52 random bits in float64, and 62 in float32, where it is precise i
 import numpy as np
 
 from khot._jit import passes
-from khot._jit.compiler import allocates, fma, kernel
+from khot._jit.compiler import allocates, fma, kernel, loop
 from khot._jit.counter import LANES, fill_words
 from khot._jit.passes import largest
 from khot._jit.threads import in_blocks
@@ -36,7 +36,7 @@ def _exponential32(share, left):
     return larger(-log1m32(share, left), np.float32(_SMALLEST))
 
 
-@fma
+@loop
 def _gumbels32(halves, left, out):
     """-log of `_exponential` of words in two halves; in three loops, since in one the processor waits for results."""
     for i in range(out.shape[0]):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("numba")
-from khot._jit import threads
-from khot.topk.successive._compiled import fast_path, tables
+from khot.topk.successive._compiled import dense_path, fast_path, tables
 from khot.topk.successive._compiled.constants import OPEN, SUM
 from tests.jit.calling import from_python
 
@@ -33,11 +32,10 @@ def value_and_gradient(table: tables.Table, kept: bool) -> tuple[np.ndarray, np.
 
 def fast_paths(table: tables.Table) -> np.ndarray:
     count, n = table.keys.shape
-    layout = tables._kept_layout(n, table.steps)
-    size = tables.state.size(layout, n, table.keys.itemsize)
-    out, paths = np.empty((count, 1, n), table.keys.dtype), np.empty(count, np.int64)
-    arguments = table.keys, table.k, table.t, out, np.empty((count, 0)), size, layout, paths
-    threads.in_blocks(fast_path.forward, count, 1, *arguments)
+    out, paths, rows = np.empty((count, 1, n), table.keys.dtype), np.empty(count, np.int64), np.arange(count)
+    dense = tables._dense(n, table.k)
+    tables._fast_forward(dense_path, table, rows[dense], out, np.empty((count, 0)), paths)
+    tables._fast_forward(fast_path, table, rows[~dense], out, np.empty((count, 0)), paths)
     return paths
 
 

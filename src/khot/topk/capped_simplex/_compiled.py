@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from khot._jit import passes
-from khot._jit.compiler import allocates, fma, kernel, reorder
+from khot._jit.compiler import allocates, fma, kernel, loop, reorder
 from khot._jit.passes import largest
 from khot._jit.threads import in_blocks
 from khot._jit.vector_math import exp64, inverse
@@ -81,7 +81,7 @@ def _solve(row, k, t, values):
     return origin, tau, sound
 
 
-@fma
+@loop
 def _sigmoids(row, origin, s, tau, out):
     for i in range(row.shape[0]):
         z = _scaled(row[i] - origin, s) - tau
@@ -104,7 +104,7 @@ def _slopes(row, origin, s, tau, g, slopes):
     return total, product
 
 
-@fma
+@loop
 def _pull_back(slopes, g, mean, s, out):
     most = np.finfo(out.dtype).max
     for i in range(out.shape[0]):

@@ -1,8 +1,8 @@
 """The k-hot vectors of most rows in one go: one kernel for each direction, at temperatures at which errors do not grow.
 
-It does what `full_path` does in stages, with nodes or with all items near, and leaves a row where something is out of
-the ordinary: absent items in a dense row, NaN, many equal keys, weights that underflow, nodes that do not suffice. All
-arrays are made once for a block of rows: on short rows allocations and views take longer than arithmetic.
+It does what `full_path` does in stages, and leaves a row where something is out of the ordinary: NaN, many equal keys,
+weights that underflow, nodes that do not suffice. All arrays are made once for a block of rows: on short rows
+allocations and views take longer than arithmetic.
 """
 
 import math
@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from khot._jit import passes
-from khot._jit.compiler import allocates, fma, kernel, no_nan
+from khot._jit.compiler import allocates, fma, kernel
 from khot._jit.passes import largest
-from khot._jit.vector_math import inverse, larger, smaller
+from khot._jit.vector_math import inverse
 from khot.topk.successive._compiled import far_items, interpolation, near_and_far, recursion, state
-from khot.topk.successive._compiled.constants import ALL, COLD, NODES, OPEN, TRUNCATED
+from khot.topk.successive._compiled.constants import COLD, NODES, OPEN, TRUNCATED
 from khot.topk.successive._compiled.far_items import CHUNK
 from khot.topk.successive._compiled.near_and_far import NEAR_PER_STEP
 from khot.topk.successive._compiled.recursion import FINE
@@ -39,20 +38,20 @@ def _workspace(n, steps, room, like):
 
 @kernel
 @allocates
-def forward(first, last, keys, k, t, out, states, own_size, layout, paths):
-    """Fill the k-hot vectors of the rows from first to last, their states and paths; returns the lowest path.
+def forward(first, last, rows, keys, k, t, out, states, own_size, layout, paths):
+    """Fill the k-hot vectors of some of the `rows`, their states and paths; returns the lowest path.
 
     The path of a row that is left to the full path is OPEN. Without states, (rows, 0), each row uses the same memory.
     """
-    kept, lowest = states.shape[1] > 0, ALL
+    kept, lowest = states.shape[1] > 0, NODES
     workspace = _workspace(keys.shape[1], layout.steps, layout.room, keys)
     own = np.empty(0 if kept else own_size)
-    for b in range(first, last):
+    for b in rows[first:last]:
         ordinary = k[b] > 0 and COLD <= t[b] < math.inf
         here = states[b] if kept else own
         paths[b] = _forward(keys[b], k[b], t[b], out[b, 0], here, layout, workspace) if ordinary else OPEN
         if kept:
-            here[state.SOLVED] = paths[b] != OPEN
+            here[state.SOLVED] = max(paths[b], 0)
         lowest = min(lowest, paths[b])
     return lowest
 
@@ -61,82 +60,53 @@ def forward(first, last, keys, k, t, out, states, own_size, layout, paths):
 def _forward(row, k, t, out, own, layout, workspace):
     """Fill out (n,) and the state of a row; returns its path."""
     n, index, u = row.shape[0], state.index(own, layout), state.u(own, layout, row)
-    if near_and_far.dense(n, k):
-        near, length, threshold, top = n, 0, -math.inf, _largest_of_ordinary(row)
-    else:
-        maxima = workspace.maxima[: far_items.groups(n, NEAR_PER_STEP * k)]
-        sound = far_items.maxima_of(row, 0, n, maxima)
-        top, threshold = np.float64(largest(maxima)), np.float64(near_and_far.halfway(maxima, NEAR_PER_STEP * k))
-        if not threshold > -math.inf or not sound:
-            return OPEN
-        near = far_items.above(row, threshold, maxima, index)
-        length = MOST_NODES if near_and_far.careful(row.itemsize, t) else MOST_NODES // 2
+    maxima = workspace.maxima[: far_items.groups(n, NEAR_PER_STEP * k)]
+    sound = far_items.maxima_of(row, 0, n, maxima)
+    top, threshold = np.float64(largest(maxima)), np.float64(near_and_far.halfway(maxima, NEAR_PER_STEP * k))
+    if not threshold > -math.inf or not sound:
+        return OPEN
+    near = far_items.above(row, threshold, maxima, index)
     most = min(near_and_far.most_near(n, k), layout.room - MOST_NODES)
     if not top < math.inf or not k <= near <= most:
         return OPEN
-    status = TRUNCATED
+    length, status, result = near_and_far.fewest_nodes(row.itemsize, t), TRUNCATED, workspace.result
+    weights, record = state.weights(own, layout), state.record(own, layout)
+    own[state.NEAR], own[state.THRESHOLD] = near, threshold
     while status == TRUNCATED and length <= MOST_NODES:
-        own[state.NEAR], own[state.LENGTH], own[state.THRESHOLD] = near, length, threshold
-        status = _run(row, k, t, top, u, own, layout, workspace)
-        if status == TRUNCATED:
-            length = 2 * length if length > 0 else MOST_NODES + 1
+        own[state.LENGTH] = length
+        many = state.many(own, layout)
+        _count(row, t, threshold, u, workspace.nodes[:, :length], many)
+        for i in range(near):
+            result[i] = row[index[i]]
+        recursion.weigh(result, near, length, threshold, top, inverse(t), weights)
+        for i in range(near + length):
+            result[i] = 0.0
+        tolerance = near_and_far.tolerance(row.itemsize, t, length)
+        status = recursion.multiply(weights, record, many, near, k, inverse(t), tolerance, result)
+        length *= 2
     if status != FINE:
         return OPEN
-    if length == 0:
-        for i in range(n):
-            out[i] = workspace.result[i]
-        return ALL
-    interpolation.coefficients(workspace.result[near : near + length], workspace.nodes[0, :length])
+    length = int(own[state.LENGTH])
+    interpolation.coefficients(result[near : near + length], workspace.nodes[0, :length])
     far_items.evaluate(u, 0, n, workspace.nodes[0, :length], out)
     for i in range(near):
-        out[index[i]] = workspace.result[i]
+        out[index[i]] = result[i]
     return NODES
 
 
 @fma
-def _run(row, k, t, top, u, own, layout, workspace):
-    """Run the recursion with the nodes that the state names; returns its status."""
-    (near, length), threshold, s = state.sizes(own), own[state.THRESHOLD], inverse(t)
-    index, many, result = state.index(own, layout), state.many(own, layout), workspace.result
-    if length > 0:
-        _add_up(row, threshold, s, u, workspace.nodes[2, :length], workspace.nodes[0, :length])
-        interpolation.at_nodes(workspace.nodes[0, :length], many)
-    for i in range(near):
-        result[i] = row[i if length == 0 else index[i]]
-    weights = state.weights(own, layout)
-    recursion.weigh(result, near, length, threshold, top, s, weights)
-    for i in range(near + length):
-        result[i] = 0.0
-    tolerance = near_and_far.tolerance(row.itemsize, t, length)
-    return recursion.multiply(weights, state.record(own, layout), many, near, k, s, tolerance, result)
-
-
-@no_nan
-def _largest_and_smallest(row):
-    top = low = row[0]
-    for i in range(row.shape[0]):
-        top, low = larger(top, row[i]), smaller(low, row[i])
-    return top, low
-
-
-@fma
-def _largest_of_ordinary(row):
-    """The largest item of a row, inf if one is absent or not a finite number."""
-    top, low = _largest_and_smallest(row)
-    return np.float64(top) if low > -math.inf and not passes.has_nan(row, 0, row.shape[0]) else math.inf
-
-
-@fma
-def _add_up(row, threshold, s, u, partial, moments):
-    """Fill u and its moments, chunk by chunk as in very long rows."""
+def _count(row, t, threshold, u, spare, many):
+    """Fill u, and how many items each node stands for."""
+    moments, partial = spare[0], spare[2]
     for d in range(moments.shape[0]):
         moments[d] = 0.0
-    for start in range(0, row.shape[0], CHUNK):
+    for start in range(0, row.shape[0], CHUNK):  # chunk by chunk as in very long rows
         for d in range(moments.shape[0]):
             partial[d] = 0.0
-        far_items.decay(row, start, min(start + CHUNK, row.shape[0]), threshold, s, u, partial)
+        far_items.decay(row, start, min(start + CHUNK, row.shape[0]), threshold, inverse(t), u, partial)
         for d in range(moments.shape[0]):
             moments[d] += partial[d]
+    interpolation.at_nodes(moments, many)
 
 
 @kernel
@@ -155,17 +125,12 @@ def _backward(k, t, g, own, layout, out, workspace):
     index, many, u = state.index(own, layout), state.many(own, layout), state.u(own, layout, out)
     weights, record = state.weights(own, layout), state.record(own, layout)
     moments, grad_many, grad_p = workspace.nodes[0, :length], workspace.nodes[1, :length], workspace.grads[:1]
-    grad = workspace.grads[1]
-    if length > 0:
-        _project(g, u, workspace.nodes[2, :length], moments)
-        interpolation.at_nodes(moments, grad_p[0, near : near + length])
+    grad, entries, most = workspace.grads[1], workspace.nodes[2, :length], np.float64(np.finfo(out.dtype).max)
+    _project(g, u, workspace.nodes[2, :length], moments)
+    interpolation.at_nodes(moments, grad_p[0, near : near + length])
     for i in range(near):
-        grad_p[0, i] = g[i] if length == 0 else g[index[i]]
+        grad_p[0, i] = g[index[i]]
     recursion.backward(k, s, near, many, weights, record, grad_p, workspace.grads[2], grad, grad_many)
-    if length == 0:
-        put_all(grad, out)
-        return
-    entries, most = workspace.nodes[2, :length], np.float64(np.finfo(out.dtype).max)
     for q in range(length):
         entries[q] = 0.0
     for j in range(k):
@@ -200,12 +165,3 @@ def put(index, near, values, start, stop, out):
         if start <= index[i] < stop:
             x = most if values[i] > most else values[i]
             out[index[i]] = -most if x < -most else x
-
-
-@fma
-def put_all(values, out):
-    """Put the values of all items in their places, saturated."""
-    most = np.finfo(out.dtype).max
-    for i in range(out.shape[0]):
-        x = most if values[i] > most else values[i]
-        out[i] = -most if x < -most else x

@@ -11,6 +11,7 @@ from khot._jit.vector_math import inverse
 from khot.topk.successive._compiled import far_items, state
 from khot.topk.successive._compiled.constants import BAD, COLD, COLDEST, EMPTY, OPEN, SHORT, TRUNCATED, WIDEST
 from khot.topk.successive._compiled.far_items import CHUNK
+from khot.topk.successive._compiled.state import MOST_NODES
 
 NEAR_PER_STEP = 2  # near items for each of the k steps
 DENSE = 8  # rows with fewer than this many items for each step have only near ones,
@@ -38,11 +39,17 @@ def careful(itemsize, t):
 
 
 @fma
+def fewest_nodes(itemsize, t):
+    """Number of nodes that are tried first."""
+    return MOST_NODES if careful(itemsize, t) else MOST_NODES // 2
+
+
+@fma
 def tolerance(itemsize, t, length):
     """Largest entry at a node, over t, for which nodes represent the far items to 1e-7 or 1e-15."""
     if length == 0:
         return math.inf
-    return 0.7 if length == 8 and not careful(itemsize, t) else 0.15
+    return 0.7 if length == MOST_NODES and not careful(itemsize, t) else 0.15
 
 
 @fma

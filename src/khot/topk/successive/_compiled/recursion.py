@@ -14,7 +14,7 @@ and `record` (k, COLUMNS). The formulas of the backward pass are in ALGORITHM.md
 
 import math
 
-from khot._jit.compiler import fma, no_nan, reorder
+from khot._jit.compiler import fma, loop, no_nan, reorder
 from khot._jit.passes import largest
 from khot._jit.vector_math import exp64, inverse, larger, log1m
 from khot.topk.successive._compiled import interpolation
@@ -119,7 +119,7 @@ def _find(weights, row, x):
     return m
 
 
-@fma
+@loop
 def _multiply(weights, row, following, size, to_p, s, result):
     """Add p = weights to_p to the result; the following weights are times (1 - p)^s."""
     if s == 1.0:
@@ -139,7 +139,7 @@ def _multiply(weights, row, following, size, to_p, s, result):
             weights[following, i] = weights[row, i] * exp64(s * log1m(p))
 
 
-@fma
+@loop
 def _first(keys, top, taken, alpha):
     """Index of the first item; alpha, from the top key, is left behind."""
     for i in range(keys.shape[0]):
@@ -279,7 +279,7 @@ def _flow(weights, j, to_p, size, grad_p, r, grad, flow):
     return total
 
 
-@fma
+@loop
 def _pull_back(weights, j, near, many, flow, through, s, grad, grad_many):
     """Add the contribution of a step to the cotangents."""
     for i in range(near):

@@ -5,13 +5,31 @@ on other rows.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from khot._jit.threads import in_blocks
-from khot.topk.successive._compiled import far_items, fast_path, full_backward, full_path, near_and_far, state
-from khot.topk.successive._compiled.constants import BAD, EMPTY, INEXACT, LARGEST, NODES, OPEN, SUM, TRUNCATED
+from khot.topk.successive._compiled import (
+    dense_path,
+    far_items,
+    fast_path,
+    full_backward,
+    full_path,
+    near_and_far,
+    state,
+)
+from khot.topk.successive._compiled.constants import (
+    ALL,
+    BAD,
+    COLD,
+    EMPTY,
+    INEXACT,
+    LARGEST,
+    NODES,
+    OPEN,
+    SUM,
+)
 from khot.topk.successive._compiled.far_items import CHUNK
 from khot.topk.successive._compiled.near_and_far import NEAR_PER_STEP
 from khot.topk.successive._compiled.state import MOST_NODES, Layout
@@ -21,7 +39,7 @@ _LONG = 4 * CHUNK  # rows that are worth dividing between threads
 _AT_ONCE = 2**22  # numbers of the states of rows that go a path together
 _EVERY_ROW = 1500  # work on any row, in units of the work on an item
 _MORE = 5  # times as much work on the full path
-_FAST, _FULL = 1.0, 2.0  # what a state says of the path that filled it
+_FULL = 1.0  # what a state of the full path says of itself; those of the fast ones name their path, and 0 is for none
 
 
 class Table(NamedTuple):
@@ -57,9 +75,13 @@ def state_size(n: int, steps: int, itemsize: int) -> int:
     return 0 if steps * (layout.room - MOST_NODES) > _KEPT * n else state.size(layout, n, itemsize)
 
 
+def _dense(n: int, k: Any) -> Any:
+    """Whether all items of rows are near from the start."""
+    return (n < near_and_far.DENSE * k) | (n * (k + 1) < near_and_far.SMALL)
+
+
 def _kept_layout(n: int, steps: int) -> Layout:
-    dense = n < near_and_far.DENSE * steps or n * (steps + 1) < near_and_far.SMALL
-    return Layout((n if dense else (NEAR_PER_STEP + 1) * steps) + MOST_NODES, max(steps, 2), steps, 0)
+    return Layout((n if _dense(n, steps) else (NEAR_PER_STEP + 1) * steps) + MOST_NODES, max(steps, 2), steps, 0)
 
 
 def forward(table: Table, out: np.ndarray, states: np.ndarray, paths: np.ndarray) -> int:
@@ -68,14 +90,14 @@ def forward(table: Table, out: np.ndarray, states: np.ndarray, paths: np.ndarray
     States are float64 (rows, `state_size`, or 0 if no backward will follow). Tables of SHORT rows are left alone.
     Returns the lowest path.
     """
-    count, n = table.keys.shape
-    kept = states.shape[1] > 0
-    if table.mode == SUM and n < _LONG:
-        layout = _kept_layout(n, table.steps)._replace(**({} if kept else {"rows": 2}))
-        size = state.size(layout, n, table.keys.itemsize)
-        arguments = table.keys, table.k, table.t, out, states, size, layout, paths
-        if in_blocks(fast_path.forward, count, table.work, *arguments) > OPEN:
-            return paths.min(initial=NODES)
+    if table.mode == SUM and table.keys.shape[1] < _LONG:
+        dense, with_nodes = _by_density(table)
+        lowest = min(
+            _fast_forward(dense_path, table, dense, out, states, paths),
+            _fast_forward(fast_path, table, with_nodes, out, states, paths),
+        )
+        if lowest > OPEN:
+            return lowest
     else:
         paths[:] = OPEN
         states[:, state.SOLVED : state.SOLVED + 1] = 0
@@ -93,9 +115,10 @@ def backward(table: Table, g: np.ndarray, states: np.ndarray, want_t: bool) -> t
     solved = states[:, state.SOLVED] if states.shape[1] > 0 else np.zeros(len(table.keys))
     left = np.ones(len(table.keys), bool)
     if not want_t and states.shape[1] > 0:
-        layout = _kept_layout(table.keys.shape[1], table.steps)
-        fast, full = np.flatnonzero(solved == _FAST), np.flatnonzero(solved == _FULL)
-        _fast_backward(table, fast, g, states, layout, out)
+        _fast_backward(table, solved, g, states, out)
+        if len(solved) and solved.min() >= NODES:
+            return out, grad_t
+        full, layout = np.flatnonzero(solved == _FULL), _kept_layout(table.keys.shape[1], table.steps)
         if len(full):
             _full_backward(table, _Solved(full, states, full, layout, states[:0]), g, out, grad_t)
         left = solved == 0
@@ -108,27 +131,52 @@ def backward(table: Table, g: np.ndarray, states: np.ndarray, want_t: bool) -> t
     return out, grad_t
 
 
-def _fast_backward(
-    table: Table, rows: np.ndarray, g: np.ndarray, states: np.ndarray, layout: Layout, out: np.ndarray
-) -> None:
-    if len(rows):
-        in_blocks(fast_path.backward, len(rows), table.work, rows, table.k, table.t, g, states, layout, out)
+def _by_density(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose items are all near from the start, and the others."""
+    n, rows, none = table.keys.shape[1], np.arange(len(table.keys)), np.empty(0, np.int64)
+    if len(rows) and table.k.min() == table.steps:
+        return (rows, none) if _dense(n, table.steps) else (none, rows)
+    dense = _dense(n, table.k)
+    return rows[dense], rows[~dense]
+
+
+def _fast_forward(
+    path: Any, table: Table, rows: np.ndarray, out: np.ndarray, states: np.ndarray, paths: np.ndarray
+) -> int:
+    """Fill in the results, states and paths of rows by one of the fast paths; returns the lowest path."""
+    if not len(rows):
+        return NODES
+    n, kept = table.keys.shape[1], states.shape[1]
+    layout = _kept_layout(n, table.steps) if kept else _kept_layout(n, table.steps)._replace(rows=2)
+    size = kept or state.size(layout, n, table.keys.itemsize)
+    arguments = table.keys, table.k, table.t, out, states, size, layout, paths
+    return in_blocks(path.forward, len(rows), table.work, rows, *arguments)
+
+
+def _fast_backward(table: Table, solved: np.ndarray, g: np.ndarray, states: np.ndarray, out: np.ndarray) -> None:
+    """Fill in the gradients of the rows that one of the fast paths has solved."""
+    layout = _kept_layout(table.keys.shape[1], table.steps)
+    for path, module in ((NODES, fast_path), (ALL, dense_path)):
+        rows = np.flatnonzero(solved == path)
+        if len(rows):
+            in_blocks(module.backward, len(rows), table.work, rows, table.k, table.t, g, states, layout, out)
+            if len(rows) == len(out):
+                return
 
 
 def _again(table: Table, g: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Gradients by the fast path without states, some rows at a time; returns which rows are left (rows,)."""
+    """Gradients by the fast paths without states, some rows at a time; returns which rows are left (rows,)."""
     count, n = table.keys.shape
-    layout, left = _kept_layout(n, table.steps), np.empty(count, bool)
-    size = state.size(layout, n, table.keys.itemsize)
+    size, left = state.size(_kept_layout(n, table.steps), n, table.keys.itemsize), np.empty(count, bool)
     step = max(1, _AT_ONCE // size)
     for start in range(0, count, step):
         here = slice(start, min(start + step, count))
         part = table._replace(keys=table.keys[here], k=table.k[here], t=table.t[here])
-        states, paths = np.empty((len(part.keys), size)), np.empty(len(part.keys), np.int64)
-        results = np.empty((len(part.keys), 1, n), part.keys.dtype)
-        arguments = part.keys, part.k, part.t, results, states, size, layout, paths
-        in_blocks(fast_path.forward, len(part.keys), table.work, *arguments)
-        _fast_backward(part, np.flatnonzero(paths != OPEN), g[here], states, layout, out[here])
+        (dense, with_nodes), paths = _by_density(part), np.empty(len(part.keys), np.int64)
+        states, results = np.empty((len(paths), size)), np.empty((len(paths), 1, n), part.keys.dtype)
+        _fast_forward(dense_path, part, dense, results, states, paths)
+        _fast_forward(fast_path, part, with_nodes, results, states, paths)
+        _fast_backward(part, paths, g[here], states, out[here])
         left[here] = paths == OPEN
     return left
 
@@ -144,14 +192,16 @@ def _solve(
     """
     n, steps = table.keys.shape[1], table.steps
     gap_rows, weight_rows = steps if want_t else 0, max(steps, 2) if keep else 2
-    k = table.k[rows]
-    with_nodes = rows[(n >= near_and_far.DENSE * k) & (n * (k + 1) >= near_and_far.SMALL)]
+    with_nodes = rows[~_dense(n, table.k[rows])]
     if states.shape[1] > 0:
+        warm = with_nodes[table.t[with_nodes] >= COLD] if table.keys.itemsize == 4 else with_nodes[:0]
+        yield from _rung(table, warm, MOST_NODES // 2, states, warm, _kept_layout(n, steps), paths)
+        with_nodes = with_nodes[paths[with_nodes] < 0]
         yield from _rung(table, with_nodes, MOST_NODES, states, with_nodes, _kept_layout(n, steps), paths)
-        with_nodes = with_nodes[(paths[with_nodes] == OPEN) | (paths[with_nodes] == TRUNCATED)]
+        with_nodes = with_nodes[paths[with_nodes] < 0]
     nodes = Layout(2 * NEAR_PER_STEP * steps + MOST_NODES, weight_rows, steps, gap_rows)
     yield from _in_parts(table, with_nodes, MOST_NODES, nodes, paths)
-    rest = rows[(paths[rows] == OPEN) | (paths[rows] == TRUNCATED) | (paths[rows] == INEXACT)]
+    rest = rows[paths[rows] < 0]
     if states.shape[1] > 0 and _kept_layout(n, steps).room >= n:
         yield from _rung(table, rest, 0, states, rest, _kept_layout(n, steps), paths)
     else:
