@@ -67,6 +67,15 @@ def sampling() -> str:
     return table(["rows × items", "sample_subset, times faster", "noise alone, times faster"], rows)
 
 
+def first_call() -> str:
+    """Processor seconds of the first calls, with nothing compiled and with everything on disk."""
+    rows = [
+        [what.replace(", processor seconds", ""), short(claim["measured"]), _bound(claim)]
+        for what, claim in claims("first_call").items()
+    ]
+    return table(["", "processor seconds", "goal"], rows)
+
+
 def others() -> str:
     """The figures that stand alone: memory, growth with k, the exact law, accuracy."""
     rows = []
