@@ -89,6 +89,14 @@ class _KernelLibrary(JITCodeLibrary):
         super().finalize()
 
 
+class _RareLibrary(_KernelLibrary):
+    """The code of a kernel that few rows need: compiled quickly rather than made fast."""
+
+    def _optimize_final_module(self) -> None:
+        manager, builder = self._codegen._module_pass_manager(opt=1, loop_vectorize=False, slp_vectorize=False)
+        manager.run(self._final_module, builder)
+
+
 def _link(module: Any, libraries: Iterable[Any]) -> None:
     """Link a module with all that it reaches, each once."""
     for library in _reached(libraries, {}):
@@ -106,11 +114,17 @@ def _reached(libraries: Iterable[Any], found: dict[Any, None]) -> dict[Any, None
 
 
 class _KernelCompiler(Compiler):
+    library: type = _KernelLibrary
+
     def compile_extra(self, func: Callable) -> Any:
-        self.state.library = _KernelLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
         with compiling():
             return super().compile_extra(func)
+
+
+class _RareCompiler(_KernelCompiler):
+    library = _RareLibrary
 
 
 def part_options(fastmath: set[str], arrays: bool = False, loop: bool = False) -> dict[str, Any]:
@@ -148,7 +162,12 @@ no_nan = _part({"contract", "reassoc", "nsz", "nnan"}, loop=True)
 """For maxima, which LLVM vectorises only so. With a NaN among the numbers the result is any number."""
 
 
-def kernel(part: Any) -> Any:
+def rare_kernel(part: Any) -> Any:
+    """Make a `kernel` for rows that are rare, with less effort."""
+    return kernel(part, _RareCompiler)
+
+
+def kernel(part: Any, pipeline: type = _KernelCompiler) -> Any:
     """Make of part(first, last, *arguments), which returns a number, a function that Python can call.
 
     That is function(first, last, step, workers, fork, *arguments), see `khot._jit.threads.in_blocks`. It calls the part
@@ -160,7 +179,7 @@ def kernel(part: Any) -> Any:
 
     function.__qualname__ = f"{part.__name__}_kernel.{part.__module__}"
     options: dict[str, Any] = {**OPTIONS, "fastmath": {"contract"}, "_nrt": True}
-    dispatcher = njit(**options, pipeline_class=_KernelCompiler)(function)
+    dispatcher = njit(**options, pipeline_class=pipeline)(function)
     keep_on_disk(dispatcher)
     KERNELS.append(dispatcher)
     return dispatcher

@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from khot._jit import passes
-from khot._jit.compiler import allocates, fma, kernel
+from khot._jit.compiler import allocates, fma, kernel, rare_kernel
 from khot._jit.vector_math import inverse
 from khot.topk.successive._compiled import far_items, interpolation, near_and_far, precise, recursion, state
 from khot.topk.successive._compiled.constants import ALL, COLD, ENTRIES, INEXACT, NODES, OPEN, PRECISE, SUM, VECTORS
@@ -167,7 +167,7 @@ def _recur(k, t, itemsize, exact, own, layout, result, spare):
     return status
 
 
-@kernel
+@rare_kernel
 @allocates
 def with_32_digits(first, last, rows, k, t, states, places, layout, paths, results):
     """Run the recursion of open rows in pairs of float64 numbers."""
