@@ -20,7 +20,7 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	@mkdir -p build
-	$(BIN)/pyright --pythonpath $(BIN)/python --verifytypes khot --ignoreexternal > build/types.txt || (cat build/types.txt; exit 1)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --verifytypes khot --ignoreexternal > build/types.txt || (cat build/types.txt; exit 1)
 	$(BIN)/lint-imports
 
 docs: .venv/docs
