@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("numba")
-from khot.topk.successive._compiled import dense_path, fast_path, tables
+from khot.topk.successive._compiled import fast_path, tables
 from khot.topk.successive._compiled.constants import OPEN, SUM
 from tests.jit.calling import from_python
 
@@ -32,10 +32,8 @@ def value_and_gradient(table: tables.Table, kept: bool) -> tuple[np.ndarray, np.
 
 def fast_paths(table: tables.Table) -> np.ndarray:
     count, n = table.keys.shape
-    out, paths, rows = np.empty((count, 1, n), table.keys.dtype), np.empty(count, np.int64), np.arange(count)
-    dense = tables._dense(n, table.k)
-    tables._fast_forward(dense_path, table, rows[dense], out, np.empty((count, 0)), paths)
-    tables._fast_forward(fast_path, table, rows[~dense], out, np.empty((count, 0)), paths)
+    out, paths = np.empty((count, 1, n), table.keys.dtype), np.empty(count, np.int64)
+    tables._fast_forward(table, out, np.empty((count, 0)), paths)
     return paths
 
 

@@ -37,7 +37,7 @@ def _sums(x, tau):
 
 @fma
 def _scaled(distance, s):
-    """As `khot.topk._rows` has it: finite, whatever the keys."""
+    """Scaled keys as in `khot.topk._rows`, finite for all keys."""
     return min(max(min(max(distance, -1e150), 1e150) * s, -1e300), 1e300)
 
 

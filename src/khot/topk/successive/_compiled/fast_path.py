@@ -66,7 +66,7 @@ def _forward(row, k, t, out, own, layout, workspace):
     if not threshold > -math.inf or not sound:
         return OPEN
     near = far_items.above(row, threshold, maxima, index)
-    most = min(near_and_far.most_near(n, k), layout.room - MOST_NODES)
+    most = min((NEAR_PER_STEP + 1) * k, layout.room - MOST_NODES)
     if not top < math.inf or not k <= near <= most:
         return OPEN
     length, status, result = near_and_far.fewest_nodes(row.itemsize, t), TRUNCATED, workspace.result

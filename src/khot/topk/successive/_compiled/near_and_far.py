@@ -21,18 +21,6 @@ _HALVINGS = 16  # tries to find a threshold by halving, before the maxima are so
 
 
 @fma
-def dense(n, k):
-    """Whether all items of a row are near because the row is short or k is large."""
-    return n < DENSE * k or n * (k + 1) < SMALL
-
-
-@fma
-def most_near(n, k):
-    """Maximum number of near items, for the size of the state."""
-    return n if dense(n, k) else NEAR_PER_STEP * k + k
-
-
-@fma
 def careful(itemsize, t):
     """Whether the far items are summed in float64."""
     return itemsize == 8 or t < COLD

@@ -91,11 +91,7 @@ def forward(table: Table, out: np.ndarray, states: np.ndarray, paths: np.ndarray
     Returns the lowest path.
     """
     if table.mode == SUM and table.keys.shape[1] < _LONG:
-        dense, with_nodes = _by_density(table)
-        lowest = min(
-            _fast_forward(dense_path, table, dense, out, states, paths),
-            _fast_forward(fast_path, table, with_nodes, out, states, paths),
-        )
+        lowest = _fast_forward(table, out, states, paths)
         if lowest > OPEN:
             return lowest
     else:
@@ -140,17 +136,16 @@ def _by_density(table: Table) -> tuple[np.ndarray, np.ndarray]:
     return rows[dense], rows[~dense]
 
 
-def _fast_forward(
-    path: Any, table: Table, rows: np.ndarray, out: np.ndarray, states: np.ndarray, paths: np.ndarray
-) -> int:
-    """Fill in the results, states and paths of rows by one of the fast paths; returns the lowest path."""
-    if not len(rows):
-        return NODES
-    n, kept = table.keys.shape[1], states.shape[1]
+def _fast_forward(table: Table, out: np.ndarray, states: np.ndarray, paths: np.ndarray) -> int:
+    """Fill in the results, states and paths of all rows by the fast paths; returns the lowest path."""
+    n, kept, lowest = table.keys.shape[1], states.shape[1], NODES
     layout = _kept_layout(n, table.steps) if kept else _kept_layout(n, table.steps)._replace(rows=2)
     size = kept or state.size(layout, n, table.keys.itemsize)
     arguments = table.keys, table.k, table.t, out, states, size, layout, paths
-    return in_blocks(path.forward, len(rows), table.work, rows, *arguments)
+    for path, rows in zip((dense_path, fast_path), _by_density(table), strict=True):
+        if len(rows):
+            lowest = min(lowest, in_blocks(path.forward, len(rows), table.work, rows, *arguments))
+    return lowest
 
 
 def _fast_backward(table: Table, solved: np.ndarray, g: np.ndarray, states: np.ndarray, out: np.ndarray) -> None:
@@ -172,10 +167,9 @@ def _again(table: Table, g: np.ndarray, out: np.ndarray) -> np.ndarray:
     for start in range(0, count, step):
         here = slice(start, min(start + step, count))
         part = table._replace(keys=table.keys[here], k=table.k[here], t=table.t[here])
-        (dense, with_nodes), paths = _by_density(part), np.empty(len(part.keys), np.int64)
+        paths = np.empty(len(part.keys), np.int64)
         states, results = np.empty((len(paths), size)), np.empty((len(paths), 1, n), part.keys.dtype)
-        _fast_forward(dense_path, part, dense, results, states, paths)
-        _fast_forward(fast_path, part, with_nodes, results, states, paths)
+        _fast_forward(part, results, states, paths)
         _fast_backward(part, paths, g[here], states, out[here])
         left[here] = paths == OPEN
     return left
