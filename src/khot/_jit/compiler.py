@@ -6,13 +6,16 @@ Here a part is only type-checked and lowered; a kernel links all parts that it r
 together. A part costs nothing at run time: LLVM puts it in place of every call.
 """
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.types import unliteral
 
 from khot._jit import threads
 from khot._jit.cache import keep_on_disk
@@ -113,13 +116,25 @@ def _reached(libraries: Iterable[Any], found: dict[Any, None]) -> dict[Any, None
     return found
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause Python's collector of garbage: it would look through Numba's many objects for a seventh of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 class _KernelCompiler(Compiler):
     library: type = _KernelLibrary
 
     def compile_extra(self, func: Callable) -> Any:
         self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
-        with compiling():
+        with compiling(), _uncollected():
             return super().compile_extra(func)
 
 
@@ -134,7 +149,20 @@ def part_options(fastmath: set[str], arrays: bool = False, loop: bool = False) -
 
 
 def _part(fastmath: set[str], arrays: bool = False, loop: bool = False) -> Callable[[Callable], Any]:
-    return njit(**part_options(fastmath, arrays, loop))  # pyright: ignore[reportCallIssue]
+    def made(function: Callable) -> Any:
+        dispatcher: Any = njit(**part_options(fastmath, arrays, loop))(function)  # pyright: ignore[reportCallIssue]
+        for_types = dispatcher.get_call_template
+        # a constant is a type of its own for Numba, which would compile the part once for each
+        dispatcher.get_call_template = lambda args, kws: for_types([unliteral(kind) for kind in args], kws)
+        dispatcher._insert = lambda *_: None  # there is no machine code of a part alone
+        dispatcher._compile_for_args = _refuse
+        return dispatcher
+
+    return made
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    raise TypeError("a part of a kernel was called from Python: call it from a kernel, or its `py_func`")
 
 
 view = njit(inline="always")

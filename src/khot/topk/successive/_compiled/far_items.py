@@ -111,15 +111,16 @@ def decay_finely(row, start, stop, threshold, s, u, moments):
         if (largest(row[first:last]) - threshold) * s < _NEGLIGIBLE:
             decay(row, first, last, threshold, s, u, moments)
         else:
-            _widely(row[first:last], threshold, s, wide[: last - first])
-            u[first:last] = wide[: last - first]
+            _widely(row[first:last], threshold, s, wide, u[first:last])
             _add_moments(wide[: last - first], moments)
 
 
 @reorder
-def _widely(keys, threshold, s, u):
+def _widely(keys, threshold, s, wide, u):
     for i in range(keys.shape[0]):
-        u[i] = decayed(threshold - np.float64(keys[i]), s)
+        wide[i] = decayed(threshold - np.float64(keys[i]), s)
+    for i in range(keys.shape[0]):
+        u[i] = wide[i]
 
 
 @reorder

@@ -75,7 +75,7 @@ def _forward(row, k, t, out, own, layout, workspace):
     while status == TRUNCATED and length <= MOST_NODES:
         own[state.LENGTH] = length
         many = state.many(own, layout)
-        _count(row, t, threshold, u, workspace.nodes[:, :length], many)
+        _count(row, t, threshold, u, workspace.nodes[0, :length], workspace.nodes[2, :length], many)
         for i in range(near):
             result[i] = row[index[i]]
         recursion.weigh(result, near, length, threshold, top, inverse(t), weights)
@@ -95,9 +95,8 @@ def _forward(row, k, t, out, own, layout, workspace):
 
 
 @fma
-def _count(row, t, threshold, u, spare, many):
+def _count(row, t, threshold, u, moments, partial, many):
     """Fill u, and how many items each node stands for."""
-    moments, partial = spare[0], spare[2]
     for d in range(moments.shape[0]):
         moments[d] = 0.0
     for start in range(0, row.shape[0], CHUNK):  # chunk by chunk as in very long rows

@@ -15,8 +15,9 @@ from khot.topk.successive._compiled.recursion import DOMINANT, LEFT_DOMINANT, P_
 def forward(keys, start, near, many, k, t, weights, record, gaps, result):
     """Run the steps of `recursion.forward` in pairs of float64 numbers, rounded where they are stored."""
     size, top = keys.shape[0], largest(keys)
-    taken, below, weight = np.zeros((size, 2)), np.empty((size, 2)), np.empty((size, 2))
-    taken[:, 0] = start
+    taken, below, weight = np.empty((size, 2)), np.empty((size, 2)), np.empty((size, 2))
+    for i in range(size):
+        taken[i, 0], taken[i, 1] = start[i], 0.0
     for j in range(k):
         here, about = weights[min(j, weights.shape[0] - 1)], record[j]
         m = _first(keys, top, taken)
