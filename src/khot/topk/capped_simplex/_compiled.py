@@ -45,7 +45,7 @@ def _scaled(distance, s):
 def _solve(row, k, t, values):
     """The k-th largest present key of a row, from which x = (key - origin) / t is measured, tau, and if keys are sound.
 
-    Where all present items are chosen, or none, tau is infinite. The `values` (n,) are for use on the way.
+    Where all present items are chosen, or none, tau is infinite. `values` (n,) is a workspace.
     """
     m, sound = 0, True
     for i in range(row.shape[0]):
