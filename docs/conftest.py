@@ -1,3 +1,3 @@
-"""Of these folders pytest takes the examples of the pages alone; the scripts are run when the pages are built."""
+"""In this folder pytest runs only the examples of the pages; the scripts are run when the pages are built."""
 
 collect_ignore_glob = ["*.py"]

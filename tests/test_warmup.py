@@ -41,9 +41,9 @@ def files(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.slow
 def test_nothing_is_left_to_be_compiled(tmp_path: Path):
-    said = run(sys.executable, "-c", WARMUP, folder=tmp_path)
-    assert "compiled 0 loops" not in said
-    assert str(tmp_path) in said
+    printed = run(sys.executable, "-c", WARMUP, folder=tmp_path)
+    assert "compiled 0 loops" not in printed
+    assert str(tmp_path) in printed
     before = files(tmp_path)
     assert run(sys.executable, "-c", ALL, folder=tmp_path).strip() == "0"
     assert files(tmp_path) == before

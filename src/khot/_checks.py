@@ -1,4 +1,4 @@
-"""Checks of arguments. An error says what was wrong, what we got and what to do.
+"""Checks of arguments. An error says what was wrong, what was passed and what to do.
 
 Types and shapes are always checked. Values are checked where they can be read, which is not possible under
 `torch.func.vmap` and while `torch.compile` traces. There, a row with bad values becomes NaN (`hidden`, `usable`).

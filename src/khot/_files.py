@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and the formats that several rooms share."""
+"""Files that are written completely or not at all, and the formats that several packages share."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ def write_tensors(place: Path, tensors: dict[str, "Tensor"]) -> None:
 
 
 def save_json(path: Path, value: Any) -> None:
-    """Write a JSON file in place; NaN and infinity are refused, since JSON has no word for them."""
+    """Write a JSON file in place; NaN and infinity are refused, since JSON cannot represent them."""
     path.write_text(readable_json(value), encoding="utf-8")
     _flush(path)
 

@@ -84,7 +84,7 @@ def _call_all(dtype: torch.dtype) -> None:
     reservoir_keys(torch.ones(3, dtype=dtype), generator)
     keys = gumbel_keys(torch.zeros(2, 200, dtype=dtype), generator).requires_grad_()
     ties = torch.cat([torch.tensor([25.0, 25.0 - 2e-6]), torch.linspace(-25, -10, 48)]).to(dtype).requires_grad_()
-    for leaf, k, temperature in ((keys, 4, _WARM), (keys, 4, _COLD), (ties, 45, _COLD)):
+    for leaf, k, temperature in ((keys, 4, _WARM), (keys, 40, _WARM), (keys, 4, _COLD), (ties, 45, _COLD)):
         successive_softmax(leaf, k, temperature).sum().backward()
     capped_simplex(keys, 4, _WARM).sum().backward()
     input_logits(torch.eye(5), 2.0)

@@ -21,7 +21,7 @@ def run(*arguments) -> None:
 
 
 def write(path, rows, labels=None) -> None:
-    """A file of the kind that the name tells, with a column of labels `animal`, or an array y."""
+    """Write a file of the kind of its suffix, with a column of labels `animal`, or an array y."""
     if path.suffix == ".npy":
         np.save(path, rows)
     elif path.suffix == ".npz":

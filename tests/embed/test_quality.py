@@ -80,7 +80,7 @@ def test_ties_go_to_the_smaller_index(k: int):
 
 @pytest.mark.parametrize("unit", [0.1, 1 / 3, 1e-4, 1e5 / 7])
 def test_ties_of_fractions(unit: float):
-    """Equal distances that rounding tells apart, and copies, whose distance is 0 up to rounding."""
+    """Equal distances that differ by rounding, and copies, whose distance is 0 up to rounding."""
     noise = np.random.default_rng(1)
     rows, points = noise.integers(5, size=(60, 5)), noise.integers(6, size=(60, 2))
     rows[30:40] = rows[20:30]

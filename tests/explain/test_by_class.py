@@ -45,8 +45,8 @@ def test_the_columns_that_speak_for_the_class_are_found():
     assert fidelity.post_hoc_accuracy(plain).value < 0.98
 
 
-def test_the_class_is_not_told_by_where_the_selector_chooses():
-    """Any column would tell a predictor that learnt with the selector the class; only the last tells the model."""
+def test_the_positions_of_the_choice_do_not_encode_the_class():
+    """Any column could encode the class for a predictor trained with the selector; the model reads only the last."""
     model = lambda rows: from_the_sum(np.asarray(rows)[:, 5:])  # noqa: E731
     explanation = quick(1).fit(model, X).explain(X[:500])
     sure = np.abs(X[:500, 5]) > 0.1

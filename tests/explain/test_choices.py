@@ -53,15 +53,15 @@ def test_answers_are_those_to_the_parts(tmp_path):
 
 
 def test_the_predictor_learns_the_answers_to_parts():
-    """A column alone tells the sum of both, but the model sees the mean in the other's place."""
+    """Each column alone determines the sum of both, but the model sees the mean in the place of the other."""
     off = []
     for draws in (0, 2):
         explainer = quick(random_choices=draws).fit(from_the_sum, TWICE)
         codes, mask = explainer.masker_.encode(TWICE).codes, torch.eye(2)[:1].expand(600, 2)
         with torch.no_grad():
-            said = explainer.module_.eval().predictor(codes, mask).softmax(1)[:, 1].numpy()
+            predicted = explainer.module_.eval().predictor(codes, mask).softmax(1)[:, 1].numpy()
         part = from_the_sum(explainer.masker_.mask(TWICE, mask.bool().numpy()))[:, 1]
-        off.append(np.abs(said - part).mean())
+        off.append(np.abs(predicted - part).mean())
     assert off[1] < 0.7 * off[0]
 
 

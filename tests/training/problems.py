@@ -111,7 +111,7 @@ def last_tensors(folder: Path) -> bytes:
 
 
 def slow(module: nn.Module, batch: tuple[Tensor, Tensor], step) -> Tensor:
-    """Says which step it is, and leaves the time to be killed there."""
+    """Print the number of the step, and leave enough time to be killed in it."""
     print(step.number, flush=True)
     time.sleep(0.01)
     return noisy(module, batch, step)

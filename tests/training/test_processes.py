@@ -65,7 +65,7 @@ def test_control_c_in_one_process_stops_both(tmp_path: Path):
 
 
 class TwoProcesses:
-    """Stands in for Fabric, with what the other process says."""
+    """A replacement for Fabric, with the numbers that the other process reports."""
 
     world_size = 2
 

@@ -62,7 +62,7 @@ def _is_model(path: Path) -> bool:
 
 
 def write_parts(folder: Path, kind: Kind, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write numbers and tensors, with a digest that tells whether both were saved together."""
+    """Write numbers and tensors, with a digest that shows whether both were saved together."""
     check_folder(folder, kind)
     with new_file(kind.numbers_in(folder)) as json_file, new_file(folder / _TENSORS) as tensor_file:
         save_tensors(tensor_file, {name: tensor.clone() for name, tensor in tensors.items()})

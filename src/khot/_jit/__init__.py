@@ -1,6 +1,6 @@
-"""Compiled CPU loops (Numba). Serial and without the GIL; `pool` runs them on blocks of rows. Not public.
+"""Compiled CPU loops (Numba). They run without the GIL, and `threads` divides them into blocks of rows. Not public.
 
-Numba compiles a kernel when it is first called and keeps it on disk, next to the source or in the user's cache.
+Numba compiles a kernel when it is first called and keeps it on disk: see `cache`.
 """
 
 import importlib.util

@@ -191,12 +191,12 @@ no_nan = _part({"contract", "reassoc", "nsz", "nnan"}, loop=True)
 
 
 def rare_kernel(part: Any) -> Any:
-    """Make a `kernel` for rows that are rare, with less effort."""
+    """Make a `kernel` that few rows need: it compiles sooner and runs more slowly."""
     return kernel(part, _RareCompiler)
 
 
 def kernel(part: Any, pipeline: type = _KernelCompiler) -> Any:
-    """Make of part(first, last, *arguments), which returns a number, a function that Python can call.
+    """Turn part(first, last, *arguments), which returns a number, into a function that Python can call.
 
     That is function(first, last, step, workers, fork, *arguments), see `khot._jit.threads.in_blocks`. It calls the part
     for blocks of `step`, in any order, and returns the lowest of the numbers.

@@ -1,4 +1,4 @@
-"""A message for users who wait for a compilation."""
+"""A message to users who wait for a compilation."""
 
 import logging
 import sys

@@ -28,12 +28,12 @@ def has_nan(row, start, stop):
 
 
 @reorder
-def count_above(values, bar):
+def count_above(values, threshold):
     """Number of items above a threshold, exact up to 2^24."""
     zero, one = values.dtype.type(0), values.dtype.type(1)
     count = zero
     for i in range(values.shape[0]):
-        count += one if values[i] > bar else zero
+        count += one if values[i] > threshold else zero
     return int(count)
 
 

@@ -1,9 +1,10 @@
-"""Compiled loops on the threads of torch, which are those of OpenMP, by its GNU interface.
+"""Compiled loops on torch's threads, which are OpenMP's, through its GNU interface.
 
-These threads are awake between the operations of torch and need no GIL. A pool of threads that wait at locks took 1.2
-to 2 times as long for work of a third of a millisecond to a millisecond. Numba's `prange` does not survive both forks
-and threads. One thread does all of the work if OpenMP is missing (torch is not loaded, or was built without it), and in
-a forked process, which has none of the threads of its parent.
+These threads stay awake between torch operations and need no GIL. A pool of threads that wait on locks took 1.2 to 2
+times as long for work that takes a third of a millisecond to a millisecond. Numba's `prange` cannot be used: its
+built-in threading layers support either forks or calls from several threads, not both. One thread does all the work if
+OpenMP is missing (torch is not loaded, or was built without it), and in a forked process, which has none of its
+parent's threads.
 """
 
 import ctypes
@@ -20,7 +21,7 @@ from khot._jit.forks import FORKED
 
 _SMALL = 100_000  # units of work, of about a nanosecond each, up to which one thread is faster than two
 _BLOCK = 1_000_000  # units of work that are worth dividing further, so that no thread waits long for another
-_TURNS = 8  # blocks for each thread at most
+_TURNS = 8  # most blocks for each thread
 
 _WORD, _POINTER, _UNSIGNED = ir.IntType(64), ir.IntType(8).as_pointer(), ir.IntType(32)
 _MOST = 2**63 - 1
@@ -30,7 +31,7 @@ _found: dict[str, int] = {}
 
 
 def available() -> int:
-    """Number of threads that a loop may use, which is the setting of torch."""
+    """Number of threads that a loop may use: the number that torch is set to, or 1."""
     torch = sys.modules.get("torch")
     return torch.get_num_threads() if torch is not None and not FORKED and _openmp() else 1
 
@@ -38,7 +39,7 @@ def available() -> int:
 def in_blocks(function: Callable[..., int], size: int, work: int, *arguments: Any) -> int:
     """Call a function that `khot._jit.compiler.kernel` made for range(size); returns the lowest number.
 
-    `work` is about what one member of the range costs. If all of it is small, one thread does it.
+    `work` estimates the cost of one member of the range, in nanoseconds. If the total is small, one thread does it all.
     """
     total = size * work
     workers = available() if total >= _SMALL else 1

@@ -12,9 +12,7 @@ from khot.cli.files import check_folder_option, check_outputs
 from khot.cli.numbers import WholeNumber
 from khot.errors import InvalidValueError, ModelFileError, one_line
 
-explain: App = App(
-    name="explain", help="Explain a model's predictions by the k items of a row that tell most about them."
-)
+explain: App = App(name="explain", help="Explain a model's predictions by the k most informative items of a row.")
 
 
 @explain.command
@@ -76,7 +74,7 @@ def fit(
     sampler
         subset for relaxed subset sampling, l2x for the independent samples of L2X.
     for_class
-        Choose the items that are evidence for the predicted class, not those that tell most about the output.
+        Choose the items that are evidence for the predicted class, not those most informative about the output.
     random_choices
         Number of random subsets of each row that the model is queried on, in addition to the whole rows. More of them
         improve the explainer where rows are few. By default 3 for fewer than 2,000 rows and with --for-class, else 0.

@@ -1,4 +1,4 @@
-"""Explain the predictions of any model by the k items of a row that tell most about them."""
+"""Explain the predictions of any model by the k items of a row that are most informative about them."""
 
 from khot.explain import fidelity
 from khot.explain.estimator import SubsetExplainer

@@ -70,7 +70,7 @@ def choices_per_row(explainer: Any, rows: int) -> int:
 
 
 def about(explainer: Any) -> dict[str, Any]:
-    """What distinguishes trainings, besides their networks, settings and data."""
+    """What distinguishes trainings, apart from their networks, settings and data."""
     return {
         "masker": find_masker(explainer.masker),
         **{name: getattr(explainer, name) for name in ("k", "for_class", "random_state")},

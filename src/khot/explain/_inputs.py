@@ -1,4 +1,4 @@
-"""What a user passes to an explainer besides numbers, checked: maskers, networks, rows, flags, names and folders."""
+"""Checks of the input of an explainer, apart from numbers: maskers, networks, rows, flags, names and folders."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Set
@@ -41,7 +41,7 @@ def find_masker(masker: str | Masker) -> Masker:
 
 
 def check_network(name: str, value: Any, masker: Masker | None = None) -> None:
-    """Refuse a network that is no module, and None if the masker has no network to use instead."""
+    """Refuse a network that is not a module, and None if the masker has no network to use instead."""
     if value is None and masker is not None and not callable(getattr(masker, name, None)):
         raise InvalidTypeError(
             f"{name} must be a torch.nn.Module, as {masker!r} has no method {name}, but got None: pass one"
@@ -99,7 +99,7 @@ def _flags(name: str, value: Any, present: Tensor) -> Tensor:
 
 
 def warn_of_nothing_to_choose(limits: Limits, k: int) -> None:
-    """Warn if all rows are chosen whole, or nothing but the forced items is."""
+    """Warn if all items of all rows are chosen, or only the forced ones."""
     wanted = k - limits.forced.sum(1)
     if bool((wanted == 0).all()):
         warnings.warn(f"all of the k = {k} items of each row are forced: raise k, or force fewer", stacklevel=4)

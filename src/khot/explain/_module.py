@@ -169,7 +169,7 @@ def _try(name: str, module: nn.Module, call: Callable[[], Any], codes: Tensor) -
 
 
 def check_shape(name: str, got: Any, shape: Sequence[int], what: str) -> None:
-    """Refuse what a network or sampler returned if it is no floating-point tensor of the shape."""
+    """Refuse the output of a network or sampler unless it is a floating-point tensor of the shape."""
     if not isinstance(got, Tensor) or got.shape != torch.Size(shape) or not got.is_floating_point():
         found = f"{got.dtype} of shape {tuple(got.shape)}" if isinstance(got, Tensor) else type(got).__name__
         raise InvalidValueError(

@@ -89,7 +89,7 @@ def _state(masker: Any) -> dict[str, Any] | None:
 def _restored(state: dict[str, Any]) -> Any:
     kind = getattr(maskers, state["name"])
     if not (isinstance(kind, type) and is_dataclass(kind)):
-        raise TypeError(f"{state['name']} is no masker")
+        raise TypeError(f"{state['name']} is not a masker")
     masker = object.__new__(kind)
     for field in fields(kind):
         setattr(masker, field.name, state["fields"][field.name])

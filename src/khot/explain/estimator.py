@@ -1,4 +1,4 @@
-"""The estimator that explains a model by the k items of a row that tell most about its prediction."""
+"""The estimator that explains a model by the k items of a row that are most informative."""
 
 import copy
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from khot.topk import successive_softmax
 
 
 class SubsetExplainer(BaseEstimator):
-    """Explain any model by the k items of a row (words, columns, patches) that tell most about its prediction.
+    """Explain any model by the k items of a row (words, columns, patches) most informative about its prediction.
 
     A selector scores the items of a row, k of them are drawn by relaxed subset sampling, and a predictor that sees only
     these learns to predict what the model predicts from the whole row. Both maximise E[log q(output | chosen items)],
@@ -50,9 +50,9 @@ class SubsetExplainer(BaseEstimator):
         Relaxation ``f(keys, k, temperature)`` of the sampler "subset".
     for_class : bool
         Whether to choose the items that are evidence for the predicted class, as other methods do, rather than those
-        that tell most about the output. There is one selector for each class then, and the predictor learns from random
-        subsets alone, so that the selectors cannot pass the class on to it by where they choose. `explain` needs the
-        model.
+        that are most informative about the output. There is one selector for each class then, and the predictor learns
+        from random subsets alone, so that the selectors cannot encode the class in the positions that they choose.
+        `explain` needs the model.
     random_choices : int, optional
         Number of random subsets of each row that the model is queried on, in addition to the whole rows. The predictor
         learns from the answers, which improves it where rows are few. By default 3 with `for_class` (which needs at

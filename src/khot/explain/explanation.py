@@ -151,7 +151,7 @@ class Explanation:
         return f"<style>{STYLE}</style>" + "".join(self._row_html(row) for row in range(shown)) + rest
 
     def _agreement(self) -> str:
-        """Share of the rows of which the chosen items alone get the class of the whole row."""
+        """Share of the rows whose chosen items alone get the same class as the whole row."""
         if self.full is None or self.masked is None:
             return ""
         share = 100 * self.agrees.mean()

@@ -58,7 +58,7 @@ def _validated(estimator: Any, *arrays: Any, reset: bool) -> Any:
 
 
 def _check_labels(y: Any) -> None:
-    """Refuse labels that are no classes, that could not be saved, or that mix texts and numbers."""
+    """Refuse labels that are not classes, that could not be saved, or that mix texts and numbers."""
     try:
         check_classification_targets(y)
     except (TypeError, ValueError) as error:

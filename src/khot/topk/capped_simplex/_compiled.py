@@ -1,4 +1,4 @@
-"""The bounded relaxation, sigmoid(x - tau) with the threshold tau of a row at which they sum to k, and the way back.
+"""The bounded relaxation, sigmoid(x - tau) with the threshold tau at which a row sums to k, and its gradient.
 
 The threshold is found by Newton's method in a bracket. It is applied to the logarithm of the sum, or of what is missing
 from m if that is less: both are nearly straight lines where they are small, so that about four passes over the items
@@ -23,7 +23,7 @@ _SHORT = 1e-7  # a step after which none is needed: the error of Newton's method
 
 @reorder
 def _sums(x, tau):
-    """Sums of the sigmoids, of what they lack of 1, and of their derivatives."""
+    """Sums of the sigmoids, of 1 minus each sigmoid, and of their derivatives."""
     total, rest, slope = 0.0, 0.0, 0.0
     for i in range(x.shape[0]):
         z = x[i] - tau
@@ -43,9 +43,9 @@ def _scaled(distance, s):
 
 @allocates
 def _solve(row, k, t, values):
-    """The k-th largest present key of a row, from which x = (key - origin) / t is measured, tau, and if keys are sound.
+    """The k-th largest present key of a row, from which x = (key - origin) / t is measured, tau, and if all are sound.
 
-    Where all present items are chosen, or none, tau is infinite. The `values` (n,) are for use on the way.
+    Where all present items are chosen, or none, tau is infinite. `values` (n,) is a workspace.
     """
     m, sound = 0, True
     for i in range(row.shape[0]):

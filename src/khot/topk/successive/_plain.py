@@ -1,16 +1,18 @@
-"""The successive softmax as a plain loop of torch operations: other devices than the CPU, and a CPU without Numba.
+"""The successive softmax as a plain loop of torch operations, for other devices and for a CPU without Numba.
 
 In logits l = keys / t, a step is
 
     p = softmax(l),    l <- l + log(1 - p) / t
 
-where 1 - p of an item with p > 1/2 comes from the sum of the others, as the difference has no digits left. The backward
-pass is the closed form of ALGORITHM.md. Up to `_SEGMENT` steps it finds all p kept; of more steps it runs segments of
-the forward pass again, from checkpoints: O(n sqrt(k)) memory. On a device nothing waits for the host.
+For an item with p > 1/2, 1 - p is the sum of the other p, since the difference would have no digits left. The backward
+pass is the closed form of ALGORITHM.md. Up to `_SEGMENT` steps, the forward pass keeps all p for it. With more steps it
+keeps checkpoints, from which the backward pass runs one segment after the other again: O(n sqrt(k)) memory. On a device
+nothing waits for the host.
 
-What it promises is what float64 arithmetic gives (float32 where a device has no other), without bounds of the error and
-without 32 digits; gradients for keys within a range of 690 temperatures. On the CPU float32 and sums of p are enough
-from temperature 0.5 up for keys within a range of 60 temperatures; other rows take their sums in logarithms.
+The accuracy is that of float64 arithmetic (float32 on a device that has no float64), without a bound of the error and
+without 32 digits. Gradients are accurate for keys within a range of 690 temperatures. On the CPU, float32 and sums of p
+are enough from temperature 0.5 up for keys within a range of 60 temperatures; otherwise the sums are taken in
+logarithms.
 """
 
 import math
@@ -22,13 +24,13 @@ from torch import Tensor
 from khot.topk.successive._compiled.constants import ENTRIES, SUM, VECTORS
 
 _WARM, _NARROW = 0.5, 60.0  # float32 is enough from this temperature up, for keys in a range of 60 temperatures
-_SEGMENT = 16  # steps whose p are kept
+_SEGMENT = 16  # up to this number of steps, all p are kept
 
 
 class _Limits(NamedTuple):
     """Where numbers of a dtype saturate, so that no product of two overflows."""
 
-    t: float  # temperatures, from below
+    t: float  # smallest temperature; the largest is its inverse
     logit: float
     share: float  # p / ((1 - p) t)
     cotangent: float
@@ -38,17 +40,17 @@ _LIMITS = {torch.float32: _Limits(1e-20, 1e30, 1e27, 1e11), torch.float64: _Limi
 
 
 class Rows(NamedTuple):
-    """Rows of keys as the loop takes them."""
+    """Rows of keys in the form that the loop needs."""
 
     logits: Tensor  # (rows, n), the largest is 0, -inf for absent items
     floor: Tensor | None  # (rows, n), lowest logits, -inf for absent items; None if sums of p are enough
     t: Tensor  # (rows or 1, 1)
-    alive: Tensor | None  # (rows, steps), whether a row takes that step, if there is a k for each
+    alive: Tensor | None  # (rows, steps), 1 if a row takes that step; None if k is the same for all
     steps: int
 
 
 def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor, steps: int) -> Rows:
-    """Rows of keys (rows, n), which may hold -inf, in the dtype that they need."""
+    """Prepare keys (rows, n), which may hold -inf, in the dtype that they need."""
     narrow = _narrow(keys, temperature)
     dtype = torch.float32 if narrow else widest(keys.device)
     limits = _LIMITS[dtype]
@@ -70,7 +72,7 @@ def widest(device: torch.device) -> torch.dtype:
 
 
 def _narrow(keys: Tensor, temperature: float | Tensor) -> bool:
-    """Whether float32 and sums of p are enough. Only on the CPU are keys read."""
+    """Whether float32 and sums of p are enough. Keys are read on the CPU only."""
     if not keys.is_cpu or keys.dtype == torch.float64 or isinstance(temperature, Tensor) or temperature < _WARM:
         return False
     lowest = torch.where(keys > -torch.inf, keys, torch.inf).amin(-1)
@@ -83,7 +85,7 @@ def state_shape(n: int, steps: int) -> tuple[int, int]:
 
 
 def _segment(steps: int) -> int:
-    """Number of steps whose p are there at a time."""
+    """Number of steps of a segment, whose p are in memory at the same time."""
     return max(_SEGMENT, math.isqrt(max(steps - 1, 0)) + 1)
 
 
@@ -175,9 +177,9 @@ def _cotangent(rows: Rows, at: Tensor, mode: int, grad: Tensor, j: int) -> Tenso
 
 
 class _Dominant(NamedTuple):
-    """The largest item of each step of a segment, and coefficients of it that are 0 if p <= 1/2, all (rows, steps, 1).
+    """The largest item of each step of a segment, and its coefficients, which are 0 if p <= 1/2; all (rows, steps, 1).
 
-    Where it is dominant, its p is put to 0 among the others: then the formula for these leaves it alone.
+    `of` sets the p of a dominant item to 0 in place, so that the formula for the other items does not change it.
     """
 
     place: Tensor

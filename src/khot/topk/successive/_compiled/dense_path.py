@@ -1,6 +1,6 @@
-"""The k-hot vectors of rows whose items are all near, in one go, at temperatures at which errors do not grow.
+"""The k-hot vectors of rows whose items are all near: one kernel for each direction, where errors do not grow.
 
-Like `fast_path`, it leaves a row where something is out of the ordinary: absent items, NaN, weights that underflow.
+Like `fast_path`, it leaves a row to the full path if anything is unusual: absent items, NaN, weights that underflow.
 """
 
 import math
@@ -64,7 +64,7 @@ def _largest_and_smallest(row):
 
 @fma
 def _largest_of_ordinary(row):
-    """The largest item of a row, inf if one is absent or not a finite number."""
+    """Largest item of a row; inf if an item is absent or not finite."""
     top, low = _largest_and_smallest(row)
     return np.float64(top) if low > -math.inf and not passes.has_nan(row, 0, row.shape[0]) else math.inf
 

@@ -1,4 +1,4 @@
-"""Gradients of the rows that went the full path, in stages like those of `full_path`.
+"""Gradients of the rows that took the full path, in stages like those of `full_path`.
 
 project    cotangents of near items, moments of the far ones    each chunk
 sweep      the recursion backwards                              each row
@@ -67,10 +67,10 @@ def _project_entries(row, k, at, g, own, layout, partial, grad_p):
 @kernel
 @allocates
 def sweep(first, last, rows, k, t, mode, most, states, places, layout, partial, grad_p, slopes, grads, grad_t):
-    """Go back through the recursion: gradients of near items, and coefficients of those of far items.
+    """Run the recursion backwards: gradients of near items, and the coefficients for those of far items.
 
-    `slopes` (rows, 1 + ., MOST_NODES) has a row for what comes through the sums, and one for each row of g. `most` is
-    the largest number of the dtype of the keys.
+    `slopes` (rows, 1 + ., MOST_NODES) has one row for the gradient through the sums, and one for each row of g. `most`
+    is the largest number of the dtype of the keys.
     """
     spare, nodes = np.empty((2, layout.room)), np.empty((2, MOST_NODES))
     table = np.empty((layout.steps + 1, MOST_NODES))
@@ -83,7 +83,7 @@ def sweep(first, last, rows, k, t, mode, most, states, places, layout, partial, 
 
 @fma
 def _sweep(k, t, mode, own, layout, partial, grad_p, grad, spare, nodes):
-    """Fill in the gradients of near items, and in nodes[1] the cotangents of the nodes' numbers; returns that of t."""
+    """Fill in the gradients of near items, and in nodes[1] the cotangents of `many`; returns the cotangent of t."""
     near, length = state.sizes(own)
     many, weights, record, s = (
         state.many(own, layout),
@@ -124,7 +124,7 @@ def _slopes(k, t, mode, most, own, layout, grad_many, table, slopes):
 @kernel
 @allocates
 def combine(first, last, rows, keys, k, t, at, mode, g, states, places, layout, slopes, grads, out, grad_t):
-    """Fill in the gradients in the keys and, if asked for, that in t (rows, chunks) which comes from far items."""
+    """Fill in the gradients in the keys and, if requested, the part from far items (rows, chunks) of that in t."""
     for unit in range(first, last):
         slot, c = unit // grad_t.shape[1], unit % grad_t.shape[1]
         b, own = rows[slot], states[places[slot]]
@@ -161,7 +161,7 @@ def _combine(row, k, at, mode, c, g, own, layout, slopes, out):
 
 @fma
 def _in_temperature(row, t, c, own, layout, out):
-    """The gradient in t that comes from the far items of a chunk."""
+    """Part of the gradient in t from the far items of a chunk."""
     total, s, u = 0.0, inverse(t), state.u(own, layout, row)
     if own[state.LENGTH] > 0:
         start, stop = chunk(c, row.shape[0])

@@ -1,4 +1,4 @@
-"""Every row that the fast path leaves, and all that is asked for other than k-hot vectors, in stages.
+"""Every row that the fast paths leave, and all results other than k-hot vectors, in stages.
 
 A stage is one kernel over rows, or over chunks of rows where it passes over all n items, so that one very long row
 occupies all threads. Those that pass over items exist for both dtypes, the recursion for float64 alone.
@@ -7,7 +7,7 @@ occupies all threads. Those that pass over items exist for both dtypes, the recu
     choose            near items, threshold                each row
     decay             u and moments of the far items       each chunk
     recur             the recursion                        each row
-    with_32_digits    the recursion of few rows            each row
+    with_32_digits    the recursion with 32 digits         each row
     write             results                              each chunk
 
 `full_backward` has the stages of the gradient.
@@ -61,7 +61,7 @@ def _groups(n, k):
 @kernel
 @allocates
 def choose(first, last, rows, keys, k, t, length, maxima, lows, index_room, states, places, layout, paths):
-    """Choose the near items of rows; their paths are OPEN, or say why there is nothing to be done."""
+    """Choose the near items of rows; their paths are OPEN, or the reason why there is nothing to do."""
     index, values = np.empty(index_room, np.int64), np.empty(index_room, keys.dtype)
     top = np.empty(maxima.shape[2], keys.dtype)
     for slot in range(first, last):

@@ -16,8 +16,8 @@ from khot.topk.successive._compiled.state import MOST_NODES
 NEAR_PER_STEP = 2  # near items for each of the k steps
 DENSE = 8  # rows with fewer than this many items for each step have only near ones,
 SMALL = 1000  # and so have rows with n (k + 1) below this
-PROMISE, PROMISE_NARROW = 5e-13, 1e-11  # errors up to which a float64 result, and one to be rounded, can be trusted
-_HALVINGS = 16  # tries to find a threshold by halving, before the maxima are sorted
+PROMISE, PROMISE_NARROW = 5e-13, 1e-11  # largest error of a float64 result, and of one that is rounded
+_HALVINGS = 16  # most halvings in search of a threshold, before the maxima are ranked
 
 
 @fma
@@ -54,8 +54,9 @@ def choose(row, k, t, length, maxima, low, layout, own, index, values):
     """Fill in the near items of a row and their threshold; returns OPEN, or the path of a row that needs no recursion.
 
     With `length` nodes these are the largest items, without nodes all present ones. `own` is the state of the row,
-    `maxima` are those of its groups, inf if an item is NaN, and `low` is its smallest present item. The index (.,) and
-    values (.,) in the dtype of the row are for use on the way. TRUNCATED: there is no such choice.
+    `maxima` are those of its groups, inf if an item is NaN, and `low` is its smallest present item. `index`
+    (.,) and `values` (.,), the latter in the dtype of the row, are workspaces. TRUNCATED means that no threshold leaves
+    a suitable number of near items.
     """
     top = largest(maxima)
     if not 0.0 < t < math.inf or k < 0 or top == math.inf:
@@ -81,10 +82,11 @@ def choose(row, k, t, length, maxima, low, layout, own, index, values):
 
 @fma
 def _largest_items(row, k, maxima, index, values):
-    """A threshold, and the number of items above it, about NEAR_PER_STEP k, which fill the index.
+    """A threshold, and the number of items above it, about NEAR_PER_STEP k, whose indices are filled in.
 
-    The threshold is put under as many groups. If many more items pass it, it is raised; if so many are equal to it that
-    few pass, it is lowered and lets them in. It is -inf where there are too few present items.
+    At first, the maxima of about NEAR_PER_STEP k groups exceed the threshold. If many more items exceed it, it is
+    raised; if few do, because many are equal to it, it is lowered to include these. It is -inf if too few items are
+    present.
     """
     size = NEAR_PER_STEP * k
     threshold = _threshold_under(maxima, size, values)
@@ -106,7 +108,7 @@ def _largest_items(row, k, maxima, index, values):
 
 @fma
 def halfway(maxima, size):
-    """A threshold that `size` to 5/4 `size` of the maxima pass, found by halving; -inf if it is not found soon."""
+    """A threshold that `size` to 5/4 `size` of the maxima exceed, found by halving; -inf if it is not found soon."""
     low, high = passes.smallest(maxima), largest(maxima)
     for _ in range(_HALVINGS):
         middle = maxima.dtype.type(0.5) * (low + high)
@@ -122,7 +124,7 @@ def halfway(maxima, size):
 
 @fma
 def _threshold_under(maxima, size, values):
-    """A threshold as `halfway` finds it, else by sorting; fewer pass if some are equal; -inf if there are too few."""
+    """The threshold of `halfway`, or else the maximum of rank `size` + 1; -inf if there are too few maxima."""
     if maxima.shape[0] <= size:
         return maxima.dtype.type(-math.inf)
     threshold = halfway(maxima, size)
@@ -134,7 +136,7 @@ def _threshold_under(maxima, size, values):
 
 
 def index_room(n: int, k: int) -> int:
-    """Length of the index for `choose` with nodes: all items of 5/4 as many groups as it looks for."""
+    """Length of the index for `choose` with nodes: room for all items of 5/4 NEAR_PER_STEP k groups."""
     size = NEAR_PER_STEP * k
     groups = far_items.groups.py_func(n, size)
     return max((size + size // 4) * -(-n // groups), 2 * size, groups) + 1
@@ -143,7 +145,7 @@ def index_room(n: int, k: int) -> int:
 @fma
 def decay(row, t, threshold, c, u, sums):
     """Fill u and the moments of a chunk."""
-    # 1e-45 is the smallest float32: times 0, an absent item's -inf would become NaN
+    # at least the smallest float32, 1e-45: with s = 0, an absent item's -inf would become NaN
     s = max(inverse(t), 1e-45)
     start, stop = c * CHUNK, min(c * CHUNK + CHUNK, row.shape[0])
     for d in range(sums.shape[0]):

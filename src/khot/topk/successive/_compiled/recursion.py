@@ -1,15 +1,15 @@
 """The recursion of one row: its near items one by one, its far items at a few nodes (see `nodes`).
 
 The arrays hold M items: near ones, each of which counts once, and nodes, which count `many` times in the sum of a step.
-Without far items this is the plain loop. All in float64; a step measures from its own largest item, which keeps the
-digits of items that contend far below the first maximum.
+Without far items this is the plain loop. Everything is in float64. Each step measures from its own largest item, which
+keeps the digits of items that contend far below the first maximum.
 
 A *dominant* item is the one near item of a step with p > 1/2, where there is one. Its 1 - p is the sum of the others:
 1 - p itself has no digits left when p is close to 1. Where there is none, all items go through the same formulas, so
 that equal keys stay exactly equal.
 
-The steps leave two tables: `weights` (k, M), 0 at a dominant item (two rows, in turn, where nobody reads them later),
-and `record` (k, COLUMNS). The formulas of the backward pass are in ALGORITHM.md.
+The steps fill two tables: `weights` (k, M), 0 at a dominant item (only two rows, used in turn, if no backward pass will
+read them), and `record` (k, COLUMNS). The formulas of the backward pass are in ALGORITHM.md.
 """
 
 import math
@@ -31,7 +31,7 @@ DOMINANT, TO_P, TO_SHARE, P_DOMINANT, LEFT_DOMINANT = range(5)
 
 @fma
 def gap(key, taken, key_m, taken_m):
-    """Distance of an item from the first, in units of the keys; the order of the sums keeps the digits."""
+    """Distance of an item from item m, in units of the keys; the order of the sums keeps the digits."""
     return (key - key_m) + (taken - taken_m)
 
 
@@ -45,9 +45,10 @@ def p_of(weights, record, j, i):
 def multiply(weights, record, many, near, k, s, tolerance, result):
     """Run k steps at a temperature at which errors do not grow, from the weights of the first step.
 
-    Weights go from step to step by multiplication. `many` (D,) tells how many items a node stands for. Adds all p to
-    result (M,). Returns INEXACT where weights underflow, so that `forward` must do it; TRUNCATED if an entry at a node
-    over t is above the `tolerance`, beyond which the nodes do not stand for the far items; or FINE.
+    Weights go from step to step by multiplication. `many` (D,) is the number of items that each node represents.
+    Adds all p to result (M,). Returns INEXACT if weights underflow, so that `forward` has to run instead; TRUNCATED if
+    an entry at a node, divided by t, exceeds the `tolerance`, beyond which the nodes do not represent the far items; or
+    FINE.
     """
     row = 0
     total, first = _sum_and_largest(weights, 0, near)
@@ -93,7 +94,7 @@ def multiply(weights, record, many, near, k, s, tolerance, result):
 
 @reorder
 def weigh(keys, near, length, threshold, top, s, weights):
-    """Weights of the first step, of near items and of nodes."""
+    """Fill in the weights of the first step, of near items and of nodes."""
     for i in range(near):
         weights[0, i] = exp64((keys[i] - top) * s)
     if length > 0:
@@ -121,7 +122,7 @@ def _find(weights, row, x):
 
 @loop
 def _multiply(weights, row, following, size, to_p, s, result):
-    """Add p = weights to_p to the result; the following weights are times (1 - p)^s."""
+    """Add p = weights * to_p to the result; the weights of the next step are these times (1 - p)^s."""
     if s == 1.0:
         for i in range(size):
             p = weights[row, i] * to_p
@@ -141,7 +142,7 @@ def _multiply(weights, row, following, size, to_p, s, result):
 
 @loop
 def _first(keys, top, taken, alpha):
-    """Index of the first item; alpha, from the top key, is left behind."""
+    """Index m of the largest item; fills in alpha, measured from the top key."""
     for i in range(keys.shape[0]):
         alpha[i] = (keys[i] - top) + taken[i]
     top = largest(alpha)
@@ -163,7 +164,7 @@ def _second(keys, taken, m):
 
 @reorder
 def _weigh(keys, taken, near, many, m, s, origin, weights):
-    """Weights in units of e^origin, at most 1, of all items but the first, and their sum."""
+    """Fill in the weights of all items but m, at most 1, in units of e^origin; returns their sum."""
     key_m, taken_m = keys[m], taken[m]
     for i in range(keys.shape[0]):
         x = gap(keys[i], taken[i], key_m, taken_m) * s - origin
@@ -189,10 +190,10 @@ def _take(weights, to_p, taken, result):
 def forward(keys, start, near, many, k, t, unit, rough, tolerance, promise, weights, record, gaps, result, spare):
     """Run k steps on the keys (M,), those of the `near` items, then those of nodes, with `start` added to them.
 
-    This is the slow path, for every temperature. Fills the steps and adds all p to result (M,). Returns TRUNCATED as
-    soon as an entry at a node over t is above the `tolerance`; INEXACT if rounding errors, in multiples of `unit`, and
-    the relative error `rough` of how many items a node stands for may have grown beyond `promise` (0: they cannot); or
-    FINE. `spare` (3, M) is for use on the way.
+    Works at every temperature, more slowly than `multiply`. Fills in the weights and the record of the steps, and adds
+    all p to result (M,). Returns TRUNCATED as soon as an entry at a node, divided by t, exceeds the `tolerance`;
+    INEXACT if the error of a near entry may exceed `promise` (0: errors cannot grow), from rounding in multiples of
+    `unit` and from the relative error `rough` of `many`; or FINE. `spare` (3, M) is a workspace.
     """
     size, top_key = keys.shape[0], largest(keys)
     s = inverse(t)
@@ -204,7 +205,7 @@ def forward(keys, start, near, many, k, t, unit, rough, tolerance, promise, weig
         m = _first(keys, top_key, taken, here)
         origin, lift = 0.0, 1.0
         total = _weigh(keys, taken, near, many, m, s, origin, here)
-        if m < near and 0.0 <= total < 1e-250:  # the first is so far above that the others are weighed from the second
+        if m < near and 0.0 <= total < 1e-250:  # m is so far above the others that they are measured from the second
             origin = max(_second(keys, taken, m) * s, -FAR)
             lift = exp64(origin)
             total = _weigh(keys, taken, near, many, m, s, origin, here)
@@ -270,7 +271,7 @@ def _grow(keys, taken, weights, record, m, near, s, log_left, unit, rough, error
 
 @reorder
 def _flow(weights, j, to_p, size, grad_p, r, grad, flow):
-    """Cotangent of p through both of its uses, times p, and its sum."""
+    """Fill in p times the cotangent of p, through both of its uses; returns the sum."""
     total = 0.0
     for i in range(size):
         p = weights[j, i] * to_p
@@ -299,7 +300,7 @@ def saturate(x):
 
 @fma
 def step_back(j, s, near, many, weights, record, grad_p, flow, grad, grad_many):
-    """Take the cotangents back over the step j. Row j of grad_p (k, M) is the cotangent of p, or the only row."""
+    """Propagate the cotangents back through step j. The cotangent of p is row j of grad_p (k, M), or its only row."""
     r = min(j, grad_p.shape[0] - 1)
     m, p, to_p = int(record[j, DOMINANT]), record[j, P_DOMINANT], record[j, TO_P]
     shift = _flow(weights, j, to_p, near + many.shape[0], grad_p, r, grad, flow)
@@ -315,9 +316,9 @@ def step_back(j, s, near, many, weights, record, grad_p, flow, grad, grad_many):
 
 @fma
 def backward(k, s, near, many, weights, record, grad_p, flow, grad, grad_many):
-    """Reverse sweep: cotangents of the keys, grad (M,), and of how many items a node stands for, grad_many (D,).
+    """Reverse sweep: fill in the cotangents of the keys, grad (M,), and of `many`, grad_many (D,).
 
-    grad_p (k or 1, M) is the cotangent of p; one row serves all steps. `flow` (M,) is for use on the way.
+    grad_p (k or 1, M) is the cotangent of p; one row serves all steps. `flow` (M,) is a workspace.
     """
     for i in range(near + many.shape[0]):
         grad[i] = 0.0
@@ -329,7 +330,7 @@ def backward(k, s, near, many, weights, record, grad_p, flow, grad, grad_many):
 
 @fma
 def backward_with_t(k, s, near, many, weights, record, gaps, grad_p, flow, before, grad, grad_many):
-    """Do what `backward` does, and return the cotangent of t; `before` (M,) is for use on the way."""
+    """Do what `backward` does, and return the cotangent of t; `before` (M,) is a workspace."""
     grad_t = 0.0
     for i in range(near + many.shape[0]):
         grad[i] = 0.0

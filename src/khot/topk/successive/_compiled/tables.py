@@ -1,7 +1,7 @@
 """The successive softmax of tables of rows on the CPU, as functions of NumPy arrays, over all cores.
 
-Most rows take the fast path, the others the full path. The result of a row does not depend on the number of threads or
-on other rows.
+Most rows take a fast path (`dense_path` if all their items are near, else `fast_path`), the others the full path. The
+result of a row does not depend on the number of threads or on other rows.
 """
 
 from collections.abc import Iterator
@@ -34,12 +34,12 @@ from khot.topk.successive._compiled.far_items import CHUNK
 from khot.topk.successive._compiled.near_and_far import NEAR_PER_STEP
 from khot.topk.successive._compiled.state import MOST_NODES, Layout
 
-_KEPT = 8  # numbers of a state for each item of the row, at most: else it is cheaper to run the recursion again
-_LONG = 4 * CHUNK  # rows that are worth dividing between threads
-_AT_ONCE = 2**22  # numbers of the states of rows that go a path together
-_EVERY_ROW = 1500  # work on any row, in units of the work on an item
-_MORE = 5  # times as much work on the full path
-_FULL = 1.0  # what a state of the full path says of itself; those of the fast ones name their path, and 0 is for none
+_KEPT = 8  # most weights that a state keeps for each item of the row; with more, it is cheaper to run again
+_LONG = 4 * CHUNK  # rows from this length on are worth dividing among threads
+_AT_ONCE = 2**22  # most numbers in the states of rows that are computed together
+_EVERY_ROW = 1500  # fixed work for each row, in units of the work on one item
+_MORE = 5  # how many times more work the full path is
+_FULL = 1.0  # marks a state of the full path; states of the fast paths hold their path, and 0 means no state
 
 
 class Table(NamedTuple):
@@ -48,29 +48,29 @@ class Table(NamedTuple):
     keys: np.ndarray  # (rows, n), float32 or float64, contiguous
     k: np.ndarray  # (rows,), int64, at most `steps`
     t: np.ndarray  # (rows,), float64
-    at: np.ndarray  # (rows, steps), int64, or (rows, 0) if no entries are asked for
+    at: np.ndarray  # (rows, steps), int64, or (rows, 0) if no entries are requested
     steps: int
     mode: int
 
     @property
     def work(self) -> int:
-        """Work on a row on the fast path."""
+        """Estimated work for a row on a fast path, in units of the work on one item."""
         n = self.keys.shape[1]
         return _EVERY_ROW + n + self.steps * min(n, NEAR_PER_STEP * self.steps)
 
 
 class _Solved(NamedTuple):
-    """Rows whose recursion ran on the full path, and the place of their states."""
+    """Rows whose recursion ran on the full path, and where their states are."""
 
-    rows: np.ndarray  # which of the table
+    rows: np.ndarray  # indices into the table
     states: np.ndarray
-    places: np.ndarray  # of the rows among the states
+    places: np.ndarray  # index of the state of each row
     layout: Layout
     results: np.ndarray  # (rows, room), sums of p over the steps
 
 
 def state_size(n: int, steps: int, itemsize: int) -> int:
-    """Length of the state of a row for `backward`; 0 if it would be long."""
+    """Length of the state of a row for `backward`; 0 if it would be too long to keep."""
     layout = _kept_layout(n, steps)
     return 0 if steps * (layout.room - MOST_NODES) > _KEPT * n else state.size(layout, n, itemsize)
 
@@ -160,7 +160,7 @@ def _fast_backward(table: Table, solved: np.ndarray, g: np.ndarray, states: np.n
 
 
 def _again(table: Table, g: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Gradients by the fast paths without states, some rows at a time; returns which rows are left (rows,)."""
+    """Gradients by running the fast paths again, some rows at a time; returns which rows are left (rows,)."""
     count, n = table.keys.shape
     size, left = state.size(_kept_layout(n, table.steps), n, table.keys.itemsize), np.empty(count, bool)
     step = max(1, _AT_ONCE // size)
@@ -178,11 +178,11 @@ def _again(table: Table, g: np.ndarray, out: np.ndarray) -> np.ndarray:
 def _solve(
     table: Table, rows: np.ndarray, keep: bool, want_t: bool, states: np.ndarray, paths: np.ndarray
 ) -> Iterator[_Solved]:
-    """Run rows through the recursion until they can be trusted, in groups; fills in their paths.
+    """Run rows through the recursion, in groups, until their results can be trusted; fills in their paths.
 
-    The ladder: with nodes for the far items, in `states` if there are any, else or if they have no room in memory for
-    the purpose; then with all items near. On each rung, rows whose rounding errors may have grown too large go through
-    the recursion with 32 digits.
+    The rungs of the ladder: with nodes for the far items, in `states` if there are any; with nodes, in memory of their
+    own, which has room for more near items; with all items near. On each rung, rows whose rounding errors may have
+    grown too large go through the recursion with 32 digits.
     """
     n, steps = table.keys.shape[1], table.steps
     gap_rows, weight_rows = steps if want_t else 0, max(steps, 2) if keep else 2
@@ -203,7 +203,7 @@ def _solve(
 
 
 def _in_parts(table: Table, rows: np.ndarray, length: int, layout: Layout, paths: np.ndarray) -> Iterator[_Solved]:
-    """Run a rung with its own memory, for some rows at a time."""
+    """Run a rung in memory of its own, some rows at a time."""
     size = state.size(layout, table.keys.shape[1] if length > 0 else 0, table.keys.itemsize)
     step = max(1, _AT_ONCE // (size + layout.room))
     for start in range(0, len(rows), step):
