@@ -1,11 +1,11 @@
 """`khot reproduce ...`: the tables and figures of the paper."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from khot.cli.numbers import WholeNumber
+from khot.cli.options import K, Numbers, WholeNumber, WholeNumbers
 
 reproduce: App = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
 
@@ -13,10 +13,10 @@ reproduce: App = App(name="reproduce", help="Reproduce a table or a figure of th
 @reproduce.command
 def synthetic(
     *,
-    weights: Annotated[tuple[float, ...], Parameter(consume_multiple=True, negative=())] = (0.1, 0.2, 0.3, 0.4),
-    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 2,
+    weights: Numbers = (0.1, 0.2, 0.3, 0.4),
+    k: K = 2,
     samples: WholeNumber = 10_000,
-    temperatures: Annotated[tuple[float, ...], Parameter(consume_multiple=True, negative=())] = (0.1, 1.0, 10.0),
+    temperatures: Numbers = (0.1, 1.0, 10.0),
     seed: WholeNumber = 0,
     out: Path = Path("results"),
 ) -> None:
@@ -49,8 +49,8 @@ def synthetic(
 @reproduce.command
 def timing(
     *,
-    candidates: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (100, 1000, 5000),
-    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 5,
+    candidates: WholeNumbers = (100, 1000, 5000),
+    k: K = 5,
     trials: WholeNumber = 100,
     seed: WholeNumber = 0,
     out: Path = Path("results"),
@@ -128,7 +128,7 @@ def knn(
 def embed(
     *,
     dataset: Literal["digits", "mnist", "20newsgroups"] | None = None,
-    dims: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (),
+    dims: WholeNumbers = (),
     method: Literal["tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours"] | None = None,
     profile: Literal["quick", "full", "ablation"] = "quick",
     seed: WholeNumber = 0,
@@ -183,7 +183,7 @@ def explain(
     task: Literal["known-answers", "imdb-word", "imdb-sent"] | None = None,
     method: Literal["subset", "l2x", "subset-reversed", "subset-for-class"] | None = None,
     profile: Literal["quick", "full"] = "quick",
-    seeds: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (0, 1),
+    seeds: WholeNumbers = (0, 1),
     folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:
