@@ -8,11 +8,11 @@ COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#eeca3b", "#7
 GRID = {"color": "#dddddd", "linewidth": 0.6}
 
 
-def new_axes(title: str, width: float = 7.0) -> tuple[Any, Any]:
+def new_axes(title: str, width: float = 7.0, height: float = 4.2) -> tuple[Any, Any]:
     """Make a figure with a title, and its axes without a frame."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
     axes.set_title(title, fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)

@@ -41,12 +41,9 @@ def neighbor_rows(
     title : str
         Title of the figure.
     """
-    from matplotlib.figure import Figure
-
     rows, k = neighbors.shape[:2]
     wide, high = 1.65 + _COLUMN * k, _ROW * rows
-    figure = Figure(figsize=(0.85 * wide, 0.85 * high + 0.3), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_axes(title, 0.85 * wide, 0.85 * high + 0.3)
     for i in range(rows):
         right, top = predictions[i] == labels[i], _ROW * i
         label = labels[i] if right else f"{labels[i]}, taken\nfor {predictions[i]}"
@@ -58,7 +55,6 @@ def neighbor_rows(
     axes.set_ylim(high, -0.05)
     axes.set_aspect("equal")
     axes.set_axis_off()
-    axes.set_title(title, fontsize=10)
     figure.savefig(path, dpi=130)
 
 

@@ -81,7 +81,7 @@ def run(folder: Path, report: Callable[[Row], None] = lambda row: None) -> list[
     for method, change, model in models(folder):
         points = model.fit(train.inputs).transform(train.inputs)
         trust, error = measure(train, held_out, points, model.transform(held_out.inputs))
-        rows.append(Row(method, change, round(trust, 4), round(error, 2), **asdict(spent(model.folder))))
+        rows.append(Row(method, change, round(trust, 4), round(error, 2), **spent(model.folder)))
         report(rows[-1])
     return rows
 

@@ -75,9 +75,7 @@ def _additive(X: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: N803
 
 
 def _switched(X: NDArray[np.float64]) -> NDArray[np.bool_]:  # noqa: N803
-    first = np.isin(np.arange(FEATURES), (0, 1, 2, 3, 9))
-    second = np.isin(np.arange(FEATURES), (4, 5, 6, 7, 9))
-    return np.where(X[:, 9:] > 0, first, second)
+    return np.where(X[:, 9:] > 0, _always(0, 1, 2, 3, 9)(X), _always(4, 5, 6, 7, 9)(X))
 
 
 PROBLEMS = {
@@ -143,11 +141,11 @@ def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
     for seed in SEEDS[profile]:
         noise = np.random.RandomState(seed)
         train, test = problem.draw(size.rows, noise), problem.draw(test_rows, noise)
-        options: dict[str, Any] = {
+        options: dict[str, Any] = SETTINGS | {
             "epochs": size.epochs,
             "batch_size": size.batch_size,
             "random_state": seed,
-        } | SETTINGS
+        }
         explainer = SubsetExplainer(problem.k, sampler=method, temperature=temperature, **options)
         scores = explainer.fit(problem.predict_proba, train).explain(test).scores
         found[seed] = round(median_rank(scores, problem.relevant(test)), 3)

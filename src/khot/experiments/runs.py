@@ -1,18 +1,27 @@
-"""Folders of the trainings of an experiment, times that they took, and files of results."""
+"""Plans and folders of the trainings of an experiment, times that they took, and files of results."""
 
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from khot._files import readable_json, write_text
+from khot.errors import InvalidValueError
 from khot.training.folders import cached_runs
 
+Plan = TypeVar("Plan")
 Result = TypeVar("Result")
+
+
+def find_plan(plans: Mapping[tuple[str, str], Plan], profile: str, dataset: str) -> Plan:
+    """Plan of the trainings for a profile and a dataset."""
+    if (profile, dataset) not in plans:
+        known = ", ".join(f"{name} ({kind})" for kind, name in plans)
+        raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
+    return plans[profile, dataset]
 
 
 @contextmanager
@@ -23,18 +32,6 @@ def runs(folder: Path | None, profile: str, experiment: str) -> Iterator[Path]:
             yield Path(place)
     else:
         yield folder or cached_runs() / experiment
-
-
-@dataclass(frozen=True)
-class Minutes:
-    """Time of trainings.
-
-    Processor time is longer than wall-clock time with several threads, and shorter if other programs ran. None if it
-    was not measured.
-    """
-
-    minutes: float
-    processor_minutes: float | None
 
 
 def write_result(path: Path, content: dict[str, Any]) -> None:
@@ -56,12 +53,20 @@ def read_results(
     return [result for _, result in sorted(found, key=lambda pair: pair[0])]
 
 
-def spent(*folders: Path) -> Minutes:
-    """Time of all trainings in some folders."""
+def spent(*folders: Path) -> dict[str, Any]:
+    """Minutes of all trainings in some folders, by the clock and of processors.
+
+    Processor time is longer with several threads, and shorter if other programs ran. None if it was not measured.
+    """
     histories = [json.loads(path.read_text()) for folder in folders for path in folder.rglob("history.json")]
     records = [record for history in histories for record in history["epochs"]]
     worked = [record.get("processor_seconds") for record in records]
-    return Minutes(
-        minutes=round(sum(record["seconds"] for record in records) / 60, 4),
-        processor_minutes=None if None in worked else round(sum(worked) / 60, 4),
-    )
+    return {
+        "minutes": round(sum(record["seconds"] for record in records) / 60, 4),
+        "processor_minutes": None if None in worked else round(sum(worked) / 60, 4),
+    }
+
+
+def percent(share: float) -> float:
+    """Share as a percentage with two decimals."""
+    return round(100 * float(share), 2)
