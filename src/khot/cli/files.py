@@ -24,7 +24,7 @@ def check_folders(out: Path, kind: "Kind", folder: Path | None) -> None:
     if folder.is_file():
         raise InvalidValueError(f"--folder must be a folder, but {folder} is a file: name another folder")
     inner, outer = folder.resolve(), out.resolve()
-    if outer in (inner, *inner.parents) or inner in outer.parents:
+    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise InvalidValueError(
             f"--folder must be a folder outside of --out that does not contain it, but got {folder} and {out}: "
             "choose another folder"

@@ -1,7 +1,7 @@
 """`khot reproduce ...`: the tables and figures of the paper."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cyclopts import App
 
@@ -37,13 +37,9 @@ def synthetic(
     out
         Folder for synthetic.json and synthetic.png.
     """
-    from khot.experiments.synthetic import run, table, write
+    from khot.experiments import synthetic
 
-    out.mkdir(parents=True, exist_ok=True)
-    result = run(weights, k, samples, temperatures, seed)
-    print(table(result))
-    for path in write(result, out):
-        print(f"wrote {path}")
+    _run(synthetic, out, weights, k, samples, temperatures, seed)
 
 
 @reproduce.command
@@ -72,12 +68,17 @@ def timing(
     out
         Folder for timing.json and timing.png.
     """
-    from khot.experiments.timing import run, table, write
+    from khot.experiments import timing
 
+    _run(timing, out, candidates, k, trials, seed)
+
+
+def _run(experiment: Any, out: Path, *arguments: Any) -> None:
+    """Run an experiment, print its table, and write its files."""
     out.mkdir(parents=True, exist_ok=True)
-    result = run(candidates, k, trials, seed)
-    print(table(result))
-    for path in write(result, out):
+    result = experiment.run(*arguments)
+    print(experiment.table(result))
+    for path in experiment.write(result, out):
         print(f"wrote {path}")
 
 

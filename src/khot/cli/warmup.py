@@ -5,13 +5,11 @@ from typing import Annotated, Literal
 
 from khot.cli.options import SEVERAL
 
-Level = Literal["x86-64-v2", "x86-64-v3", "x86-64-v4"]
-
 
 def warmup(
     *,
     dtype: Annotated[tuple[Literal["float32", "float64"], ...], SEVERAL] = ("float32", "float64"),
-    cpu: Level | None = None,
+    cpu: Literal["x86-64-v2", "x86-64-v3", "x86-64-v4"] | None = None,
 ) -> None:
     """Compile khot's loops for this processor and keep them on disk, so that no first call has to wait.
 

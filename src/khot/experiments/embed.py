@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from khot import _checks, datasets
+from khot._renamed import renamed
 from khot._report.maps import scatter_page, scatter_picture
 from khot.datasets import Rows
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
-from khot.experiments.machine import machine
-from khot.experiments.runs import find_plan, read_results, spent, write_result
+from khot.experiments.runs import find_plan, machine, read_results, spent, write_result
 
 METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
 DIMENSIONS = (2, 10, 30)
@@ -115,6 +115,7 @@ def cells(dimensions: Sequence[int], method: str | None) -> list[tuple[int, str]
     return [(d, kind) for d in dimensions for kind in methods if d == 2 or kind != "subset-reversed"]
 
 
+@renamed(seed="random_state")
 def run(
     dataset: str, method: str, dimensions: int, profile: str, folder: Path, random_state: int = 0
 ) -> tuple[Result, Any]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE
 from khot.experiments.embed import Plan, measure, rows_of
-from khot.experiments.machine import machine
-from khot.experiments.runs import spent, write_result
+from khot.experiments.runs import machine, spent, write_result
 
 PLAN = Plan("large", epochs=40, pretrain_epochs=5, mutual=(2,))
 ROWS, HELD_OUT = 20_000, 5_000

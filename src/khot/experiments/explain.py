@@ -17,8 +17,7 @@ from khot import _checks, datasets
 from khot._estimators.fitting import new_network
 from khot._report.explanations import Shown, write_columns
 from khot.experiments import _black_boxes, reviews
-from khot.experiments.machine import machine
-from khot.experiments.runs import percent, read_results, spent, write_result
+from khot.experiments.runs import machine, percent, read_results, spent, write_result
 from khot.explain import Explanation, SubsetExplainer, Tokens, fidelity
 from khot.keys import gumbel_keys
 from khot.topk import successive_softmax

@@ -16,11 +16,11 @@ from torch import nn
 from khot import _checks, datasets
 from khot._estimators.fitting import new_network
 from khot._estimators.scaling import Scaling, standard_scaling
+from khot._renamed import renamed
 from khot._report.neighbors import accuracy_curves, neighbor_rows
 from khot.datasets import Rows
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
-from khot.experiments.machine import machine
-from khot.experiments.runs import find_plan, percent, read_results, spent, write_result
+from khot.experiments.runs import find_plan, machine, percent, read_results, spent, write_result
 from khot.neighbors.networks import ResNet, with_head
 from khot.training import SGD, OneCycle, Run, Settings, fit
 
@@ -94,6 +94,7 @@ class Result:
     machine: dict[str, Any]
 
 
+@renamed(seed="random_state")
 def run(dataset: str, method: str, profile: str, folder: Path, random_state: int = 0) -> tuple[Result, Votes | None]:
     """Train and test one row of the table. Returns the votes of neighbours as well, if the method has any.
 
@@ -107,8 +108,7 @@ def run(dataset: str, method: str, profile: str, folder: Path, random_state: int
     scaling = standard_scaling(as_images(data.train))
     experiment = _Experiment(method, plan, train, held_out, scaling, random_state, place)
 
-    searched = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
-    found = {value: search.best["validation"]["accuracy"] for value, search in searched.items()}
+    found = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
     chosen = max(found, key=lambda value: found[value])
     module, stages = experiment.train(chosen)
     history = [record | {"epoch": epoch} for epoch, record in enumerate(r for stage in stages for r in stage.history)]
@@ -201,13 +201,14 @@ class _Experiment:
     random_state: int
     folder: Path
 
-    def search(self, value: float) -> Run:
-        """Short training with a temperature or learning rate."""
+    def search(self, value: float) -> float:
+        """Accuracy on held-out images after a short training with a temperature or learning rate."""
         stage = replace(self.plan.stages[0], epochs=self.plan.search_epochs)
         some = self.train_rows.take(np.arange(self.plan.search_rows))
         rate = self._cycle(value, stage.epochs * (len(some) // self.plan.batch_size))
         module = new_network(self.random_state, self._module)
-        return self._fit(module, some, stage, rate, value, self.folder / f"search-{value:g}")
+        run = self._fit(module, some, stage, rate, value, self.folder / f"search-{value:g}")
+        return run.best["validation"]["accuracy"]
 
     def train(self, value: float) -> tuple[nn.Module, list[Run]]:
         """Whole training. Returns the module with the best weights of the last stage, and the run of each stage."""

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from khot import _checks
-from khot.experiments.machine import machine
-from khot.experiments.runs import write_result
+from khot.experiments.runs import machine, write_result
 from khot.explain import SubsetExplainer
 
 FEATURES = 10

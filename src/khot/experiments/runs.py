@@ -1,13 +1,19 @@
-"""Plans and folders of the trainings of an experiment, times that they took, and files of results."""
+"""What experiments share: plans and folders of trainings, the time they took, the machine, and files of results."""
 
 import json
+import os
+import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
+
+import khot
 from khot._files import readable_json, write_text
 from khot.errors import InvalidValueError
 from khot.training.folders import cached_runs
@@ -65,6 +71,17 @@ def spent(*folders: Path) -> dict[str, Any]:
         "minutes": round(sum(record["seconds"] for record in records) / 60, 4),
         "processor_minutes": None if None in worked else round(sum(worked) / 60, 4),
     }
+
+
+def machine(packages: tuple[str, ...] = ("torch", "numba", "numpy")) -> dict[str, Any]:
+    """Processor, cores, threads of torch, and versions of khot, Python and some packages."""
+    name, described = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
+    if described.exists():
+        lines = described.read_text().splitlines()
+        name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
+    versions = {"khot": khot.__version__, "python": platform.python_version()}
+    versions |= {package: version(package) for package in packages}
+    return {"processor": name, "cores": os.cpu_count(), "threads": torch.get_num_threads(), "versions": versions}
 
 
 def percent(share: float) -> float:

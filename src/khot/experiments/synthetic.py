@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from khot import _checks
+from khot._renamed import renamed
 from khot._report.figures import subset_histogram
 from khot.distributions import Subset
 from khot.errors import InvalidValueError
-from khot.experiments.machine import machine
-from khot.experiments.runs import write_result
+from khot.experiments.runs import machine, write_result
 from khot.keys import gumbel_keys
 from khot.topk import hard_topk, successive_softmax
 
@@ -53,6 +53,7 @@ class Result:
     versions: dict[str, str]
 
 
+@renamed(seed="random_state")
 def run(
     weights: Sequence[float] = WEIGHTS,
     k: int = K,

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from khot import _checks
 from khot._estimators.fitting import new_network
+from khot._renamed import renamed
 from khot._report.figures import timing_lines
 from khot.errors import InvalidValueError
-from khot.experiments.machine import machine
-from khot.experiments.runs import write_result
+from khot.experiments.runs import machine, write_result
 from khot.topk import neuralsort, successive_softmax
 
 Operator = Callable[[Tensor, int, float], Tensor]
@@ -101,6 +101,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
+@renamed(seed="random_state", candidates="n_candidates")
 def run(n_candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS, random_state: int = 0) -> Result:
     """Time the four operators for each number of candidates."""
     began = time.perf_counter()
