@@ -197,7 +197,8 @@ def apply(
     from khot.explain.fidelity import post_hoc_accuracy, random_accuracy
 
     here = Path.cwd()  # the model may change it
-    check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
+    outputs = {"--html": html, "--json": json, "--csv": csv}
+    check_outputs(rows, outputs, explainer)
     about = _about(explainer)
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])
@@ -218,10 +219,9 @@ def apply(
     if csv is not None:
         records = explanation.to_records()
         write_csv(here / csv, ["row", "rank", "item", "text", "score"], (list(record.values()) for record in records))
-    written = [path for path in (html, json, csv) if path is not None]
-    for path in written:
+    for path in filter(None, outputs.values()):
         print(f"wrote {path}")
-    if not written:
+    if not any(outputs.values()):
         print(explanation)
     share = post_hoc_accuracy(explanation)
     random = 100 * random_accuracy(explanation, predict_proba).value
@@ -270,8 +270,7 @@ def _read(
 
     if text is not None:
         return read_texts(rows, text), None
-    hint = "or name the column of texts (--text)"
-    table = read_matrix(rows, None, ignore, columns, hint=hint, header=header)
+    table = read_matrix(rows, None, ignore, columns, "or name the column of texts (--text)", header)
     return table.rows, table.names
 
 

@@ -188,10 +188,10 @@ def _accuracy(predictions: Any, labels: Any, classes: Any) -> str:
     """Share of right predictions. Labels are compared as texts, since those of a file may all be texts."""
     import numpy as np
 
-    wanted, got, known = ([_written(label) for label in part] for part in (labels, predictions, classes))
-    unknown = sorted({*wanted} - {*known})
-    text = f"accuracy {np.mean([x == y for x, y in zip(got, wanted, strict=True)]):.4f}"
-    return text + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")
+    wanted, got, known = (np.array([_written(label) for label in part]) for part in (labels, predictions, classes))
+    unknown = np.setdiff1d(wanted, known)
+    text = f"accuracy {(got == wanted).mean():.4f}"
+    return text + (f" (the model does not know the label {str(unknown[0])!r})" if len(unknown) else "")
 
 
 def _written(label: Any) -> str:

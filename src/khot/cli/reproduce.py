@@ -163,14 +163,13 @@ def embed(
     from khot.experiments.runs import runs
 
     out.mkdir(parents=True, exist_ok=True)
-    if profile == "ablation":
-        with runs(folder, profile, "reproduce-embed") as trainings:
-            rows = embed_ablation.run(trainings, lambda row: print(embed_ablation.line(row), flush=True))
-        print(f"wrote {embed_ablation.write(rows, out)}")
-        return
     names = [dataset] if dataset else [name for kind, name in embed.PLANS if kind == profile]
     dims = dims or ((2,) if profile == "quick" else embed.DIMENSIONS)
     with runs(folder, profile, "reproduce-embed") as trainings:
+        if profile == "ablation":
+            rows = embed_ablation.run(trainings, lambda row: print(embed_ablation.line(row), flush=True))
+            print(f"wrote {embed_ablation.write(rows, out)}")
+            return
         for name in names:
             for d, kind in embed.cells(dims, method):
                 for path in embed.write(*embed.run(name, kind, d, profile, trainings, seed), out):

@@ -13,7 +13,7 @@ import numpy as np
 
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE
 from khot.experiments.embed import Plan, measure, rows_of
-from khot.experiments.runs import machine, spent, write_result
+from khot.experiments.runs import spent, write_rows
 
 PLAN = Plan("large", epochs=40, pretrain_epochs=5, mutual=(2,))
 ROWS, HELD_OUT = 20_000, 5_000
@@ -87,11 +87,7 @@ def run(folder: Path, report: Callable[[Row], None] = lambda row: None) -> list[
 
 def write(rows: list[Row], folder: Path) -> Path:
     """Write `embed-ablation.json` into an existing folder and return its path."""
-    path = folder / "embed-ablation.json"
-    settings = asdict(PLAN) | {"rows": ROWS, "held_out": HELD_OUT}
-    content = {"rows": [asdict(row) for row in rows], "settings": settings, "machine": machine()}
-    write_result(path, content)
-    return path
+    return write_rows(folder / "embed-ablation.json", rows, asdict(PLAN) | {"rows": ROWS, "held_out": HELD_OUT})
 
 
 def line(row: Row) -> str:

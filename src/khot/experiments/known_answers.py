@@ -5,7 +5,7 @@ A few of ten features determine the class probability; an explainer should give 
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from khot import _checks
-from khot.experiments.runs import machine, write_result
+from khot.experiments.runs import write_rows
 from khot.explain import SubsetExplainer
 
 FEATURES = 10
@@ -155,10 +155,7 @@ def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
 
 def write(rows: list[Row], folder: Path) -> Path:
     """Write `known-answers.json` into an existing folder, and return its path."""
-    path = folder / "known-answers.json"
-    content = {"rows": [asdict(row) for row in rows], "settings": SETTINGS, "machine": machine()}
-    write_result(path, content)
-    return path
+    return write_rows(folder / "known-answers.json", rows, SETTINGS)
 
 
 def table(rows: list[Row]) -> str:

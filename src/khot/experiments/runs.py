@@ -5,8 +5,9 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,6 +44,12 @@ def runs(folder: Path | None, profile: str, experiment: str) -> Iterator[Path]:
 def write_result(path: Path, content: dict[str, Any]) -> None:
     """Write or replace a file of results."""
     write_text(path, readable_json(content, allow_nan=True))
+
+
+def write_rows(path: Path, rows: Sequence[Any], settings: dict[str, Any]) -> Path:
+    """Write or replace a file with several results and the settings that they share; return its path."""
+    write_result(path, {"rows": [asdict(row) for row in rows], "settings": settings, "machine": machine()})
+    return path
 
 
 def read_results(
