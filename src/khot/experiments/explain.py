@@ -5,6 +5,7 @@ is absent in khot and never chosen, whereas the published code can choose it.
 """
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,14 +181,7 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
     shares = [fidelity.post_hoc_accuracy(explanation).value for explanation in explanations]
     mean = float(np.mean(shares))
     half = 1.96 * np.sqrt(mean * (1 - mean) / len(test))
-    eligible = explanations[0].free
-    full, leaked = explanations[0].outputs[0], fidelity.leakage(explanations[0])
-
-    def agreement(chosen: NDArray[np.bool_]) -> float:
-        share = fidelity.post_hoc_accuracy_of(given.predict_proba, first.masker_, test, chosen, _REVIEWS_AT_ONCE, full)
-        return percent(share.value)
-
-    gradients = _black_boxes.gradient_scores(given.black_box, test)
+    explanation, leaked = explanations[0], fidelity.leakage(explanations[0])
     return Result(
         task=task,
         method=method,
@@ -198,18 +192,15 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
         paper_accuracy=PAPER[task].get(method) if profile == "full" else None,
         temperature=first.temperature_,
         search={f"{value:g}": round(loss, 4) for value, loss in first.search_.items()},
-        black_box_accuracy=percent((full.argmax(1) == given.test_labels).mean()),
-        references={
-            "random": agreement(fidelity.random_items(eligible, plan.k)),
-            "gradient": agreement(fidelity.largest_items(gradients, eligible, plan.k)),
-        },
+        black_box_accuracy=percent((explanation.outputs[0].argmax(1) == given.test_labels).mean()),
+        references=_references(given, explanation),
         stability=percent(fidelity.stability(explanations)) if seeds[1:] else None,
         leakage={name: percent(share) for name, share in asdict(leaked).items()},
-        fewer_than_k=_fewer(explanations[0].scores, eligible, method, plan.k),
+        fewer_than_k=_fewer(explanation.scores, explanation.free, method, plan.k),
         settings=asdict(plan) | {"random_choices": first.random_choices_},
         **spent(*places),
         history=first.history_,
-        shown=_shown(explanations[0], given.known, test),
+        shown=_shown(explanation, given.known, test),
         machine=machine(),
         profile=profile,
     )
@@ -262,6 +253,18 @@ def table(rows: list[Result]) -> str:
 
 def _labelled(task: str, profile: str) -> str:
     return task if profile == "full" else f"{task}-{profile}"
+
+
+def _references(given: Problem, explanation: Explanation) -> dict[str, float]:
+    """Post-hoc accuracy of k random items, and of the k items with the largest gradient."""
+    eligible, full = explanation.free, explanation.outputs[0]
+    gradients = _black_boxes.gradient_scores(given.black_box, given.test)
+    others = {
+        "random": fidelity.random_items(eligible, given.plan.k),
+        "gradient": fidelity.largest_items(gradients, eligible, given.plan.k),
+    }
+    ask = partial(fidelity.post_hoc_accuracy_of, given.predict_proba, explanation.masker, given.test)
+    return {name: percent(ask(chosen, _REVIEWS_AT_ONCE, full).value) for name, chosen in others.items()}
 
 
 def _fewer(scores: NDArray[np.float32], eligible: NDArray[np.bool_], method: str, k: int) -> float:
