@@ -22,8 +22,8 @@ app: App = App(
     version=khot.__version__,
     suppress_keyboard_interrupt=False,  # cyclopts would exit without a message
 )
-for command in (demo, embed, explain, knn, reproduce, warmup):
-    app.command(command)
+for _command in (demo, embed, explain, knn, reproduce, warmup):
+    app.command(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:
