@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from khot.experiments.machine import machine
-from khot.experiments.runs import write_result
+from khot.experiments.runs import machine, write_result
 
 _TURNS = 20  # of each function
 _ROUNDS = 5

@@ -39,6 +39,9 @@ def test_arguments_of_trainings(tmp_path: Path):
     with pytest.warns(FutureWarning, match="seed is now called random_state"):
         settings = Settings(epochs=1, batch_size=25, seed=3)
     assert settings.random_state == 3
+    with pytest.warns(FutureWarning, match="seed is now called random_state: rename the attribute") as caught:
+        assert settings.seed == 3
+    assert caught[0].filename == __file__
     with pytest.warns(FutureWarning, match="accelerator is now called device"):
         fit(network(), squared_error, data(), settings, folder=tmp_path, accelerator="cpu")
 

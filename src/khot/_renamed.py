@@ -1,4 +1,4 @@
-"""Old names of arguments, which work for one release with a warning."""
+"""Old names of arguments and attributes, which work for one release with a warning."""
 
 import warnings
 from collections.abc import Callable
@@ -14,6 +14,8 @@ _CHANGED_BY_NAME = ("__init__", "set_params")  # methods of a class that take it
 
 def renamed(**new_names: str) -> Callable[[Target], Target]:
     """Let a function, or the parameters of a class, take keyword arguments by their old names as well.
+
+    Attributes with the old names can be read.
 
     The signature shows the new names only.
 
@@ -32,9 +34,19 @@ def renamed(**new_names: str) -> Callable[[Target], Target]:
         for name in _CHANGED_BY_NAME:
             if hasattr(target, name):
                 setattr(target, name, _with_old_names(getattr(target, name), new_names))
+        for old, new in new_names.items():
+            setattr(target, old, _old_attribute(old, new))
         return target
 
     return decorate
+
+
+def _old_attribute(old: str, new: str) -> property:
+    def read(self: Any) -> Any:
+        warnings.warn(f"{old} is now called {new}: rename the attribute", FutureWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(read)
 
 
 def _with_old_names(function: Callable, new_names: dict[str, str]) -> Callable:

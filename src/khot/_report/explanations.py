@@ -2,10 +2,10 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,39 +23,24 @@ STYLE = (
 )
 
 
-class Marked(Protocol):
+@dataclass(frozen=True)
+class Shown:
     """A row of texts of which some are chosen, with a model's probabilities for all of them and for the chosen ones."""
 
-    @property
-    def items(self) -> list[str]: ...
-    @property
-    def chosen(self) -> list[int]: ...
-    @property
-    def full(self) -> list[float]: ...
-    @property
-    def masked(self) -> list[float]: ...
+    row: int
+    items: list[str]
+    chosen: list[int]
+    full: list[float]
+    masked: list[float]
 
 
 def write_columns(
-    path: Path,
-    title: str,
-    columns: Sequence[tuple[str, Sequence[Marked]]],
-    classes: Sequence[str],
-    introduction: str = "",
+    path: Path, title: str, columns: Sequence[tuple[str, Sequence[Shown]]], classes: Sequence[str], introduction: str
 ) -> None:
     """Write a page with the same rows explained in different ways, one column for each way (heading, rows)."""
-    width = 100 / len(columns)
-    headings = "".join(f'<th style="width: {width:g}%">{escape(heading)}</th>' for heading, _ in columns)
-    rows = zip(*([f"<td>{_marked(row, classes)}</td>" for row in rows] for _, rows in columns), strict=True)
-    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-    write_explanations(path, title, [f'<table class="khot"><tr>{headings}</tr>{body}</table>'], introduction)
-
-
-def _marked(row: Marked, classes: Sequence[str]) -> str:
-    label = max(range(len(row.full)), key=lambda i: row.full[i])
-    says = f"{escape(classes[label])}: {row.full[label]:.2f} on the whole, {row.masked[label]:.2f} on the chosen"
-    items = (f"<mark>{escape(x)}</mark>" if i in row.chosen else escape(x) for i, x in enumerate(row.items))
-    return f'<p class="says">{says}</p><p>{" ".join(items)}</p>'
+    rows = list(zip(*(rows for _, rows in columns), strict=True))
+    about = {"title": title, "introduction": introduction, "style": STYLE, "classes": classes}
+    write_text(path, render("columns.html", columns=columns, rows=rows, **about))
 
 
 def write_explanations(path: Path, title: str, rows: Sequence[str], introduction: str = "") -> None:

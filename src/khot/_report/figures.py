@@ -1,22 +1,31 @@
 """Figures of probabilities and of times."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from khot._files import new_file
 
 COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#eeca3b", "#72b7b2", "#9d755d", "#ff9da6", "#79706e")
 GRID = {"color": "#dddddd", "linewidth": 0.6}
 
 
-def new_axes(title: str, width: float = 7.0) -> tuple[Any, Any]:
-    """Make a figure with a title, and its axes without a frame."""
+@contextmanager
+def drawing(
+    path: Path, title: str, x: str = "", y: str = "", size: tuple[float, float] = (7.0, 4.2), dpi: int = 150
+) -> Iterator[Any]:
+    """Axes to draw on, with a title and names of x and y; at the end they are written as a PNG file."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
+    axes.set(xlabel=x, ylabel=y)
     axes.set_title(title, fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    yield axes
+    with new_file(path) as part:
+        figure.savefig(part, dpi=dpi)
 
 
 def subset_histogram(
@@ -41,20 +50,17 @@ def subset_histogram(
     title : str
         Title of the figure.
     """
-    figure, axes = new_axes(title, max(7.0, 1.1 * len(labels)))
     width = 0.8 / max(1, len(series))
-    for i, (name, heights, errors) in enumerate(series):
-        centres = [x - 0.4 + width * (i + 0.5) for x in range(len(labels))]
-        colour = COLOURS[i % len(COLOURS)]
-        axes.bar(centres, heights, width * 0.92, yerr=errors, label=name, color=colour, ecolor="#333333", capsize=2)
-    positions = range(len(labels))
-    left, right = [x - 0.44 for x in positions], [x + 0.44 for x in positions]
-    axes.hlines(true, left, right, color="black", linewidth=1.6, label="true p(S|w)")
-    axes.set_xticks(positions, labels, rotation=0 if len(labels) <= 20 else 90)
-    axes.set_xlabel("subset")
-    axes.set_ylabel("probability")
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    with drawing(path, title, "subset", "probability", (max(7.0, 1.1 * len(labels)), 4.2)) as axes:
+        for i, (name, heights, errors) in enumerate(series):
+            centres = [x - 0.4 + width * (i + 0.5) for x in range(len(labels))]
+            colour = COLOURS[i % len(COLOURS)]
+            axes.bar(centres, heights, width * 0.92, yerr=errors, label=name, color=colour, ecolor="#333333", capsize=2)
+        positions = range(len(labels))
+        left, right = [x - 0.44 for x in positions], [x + 0.44 for x in positions]
+        axes.hlines(true, left, right, color="black", linewidth=1.6, label="true p(S|w)")
+        axes.set_xticks(positions, labels, rotation=0 if len(labels) <= 20 else 90)
+        axes.legend(frameon=False)
 
 
 def timing_lines(
@@ -77,16 +83,13 @@ def timing_lines(
     """
     from matplotlib.ticker import NullLocator
 
-    figure, axes = new_axes(title)
-    for i, (name, seconds) in enumerate(series):
-        colour, style = COLOURS[i // 2 % len(COLOURS)], ("--", "-")[i % 2]
-        axes.plot(candidates, seconds, style, color=colour, marker="o", markersize=5, linewidth=1.8, label=name)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xticks(candidates, [f"{m:,}" for m in candidates])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("candidates m")
-    axes.set_ylabel("seconds")
-    axes.grid(axis="y", **GRID)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    with drawing(path, title, "candidates m", "seconds") as axes:
+        for i, (name, seconds) in enumerate(series):
+            colour, style = COLOURS[i // 2 % len(COLOURS)], ("--", "-")[i % 2]
+            axes.plot(candidates, seconds, style, color=colour, marker="o", markersize=5, linewidth=1.8, label=name)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xticks(candidates, [f"{m:,}" for m in candidates])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.grid(axis="y", **GRID)
+        axes.legend(frameon=False)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from khot._files import new_file, write_array, write_text
-from khot._report.figures import COLOURS
+from khot._files import write_array, write_text
+from khot._report.figures import COLOURS, drawing
 from khot._report.page import render
 
 _DARK = ("#1f5fa8", "#a85a00", "#1f7a33", "#a61c28", "#6a3d9a", "#b8a000", "#00797d", "#5c4033", "#d6336c", "#333333")
@@ -36,32 +36,27 @@ def write_map(
 
 def scatter_picture(path: Path, points: np.ndarray, labels: np.ndarray | None, title: str) -> None:
     """Draw points (n, 2) as a PNG picture, with a legend if there are labels (n,)."""
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     groups = _groups(points, labels)
-    figure = Figure(figsize=(8.4, 7.0), layout="constrained")
-    axes = figure.subplots()
     size = float(np.clip(60_000 / max(1, len(points)), 1.0, 24.0))
     order = np.random.default_rng(0).permutation(len(points))  # no class covers the others
     colours = np.array(groups.colours)[groups.numbers[order]]
-    axes.scatter(*points[order].T, s=size, c=colours, linewidths=0, alpha=0.8)
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.set_title(_plain(title), fontsize=10)
-    axes.spines[:].set_visible(False)
-    if labels is not None:
-        listed = [
-            Line2D([], [], linestyle="", marker="o", color=colour, label=_plain(_short(name)))
-            for name, colour in list(zip(groups.names, groups.colours, strict=True))[:_MAX_LISTED]
-        ]
-        if len(groups.names) > _MAX_LISTED:
-            others = f"... {len(groups.names) - _MAX_LISTED:,} others"
-            listed.append(Line2D([], [], linestyle="", label=others))
-        figure.legend(handles=listed, frameon=False, loc="outside right center", fontsize=9)
-    with new_file(path) as part:
-        figure.savefig(part, dpi=150)
+    with drawing(path, _plain(title), size=(8.4, 7.0)) as axes:
+        axes.scatter(*points[order].T, s=size, c=colours, linewidths=0, alpha=0.8)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.spines[:].set_visible(False)
+        if labels is not None:
+            listed = [
+                Line2D([], [], linestyle="", marker="o", color=colour, label=_plain(_short(name)))
+                for name, colour in list(zip(groups.names, groups.colours, strict=True))[:_MAX_LISTED]
+            ]
+            if len(groups.names) > _MAX_LISTED:
+                others = f"... {len(groups.names) - _MAX_LISTED:,} others"
+                listed.append(Line2D([], [], linestyle="", label=others))
+            axes.figure.legend(handles=listed, frameon=False, loc="outside right center", fontsize=9)
 
 
 def scatter_page(

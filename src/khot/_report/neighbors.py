@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from khot._report.figures import GRID, new_axes
+from khot._report.figures import GRID, drawing
 
 RIGHT, WRONG = "#2e7d32", "#c62828"
 
@@ -41,43 +41,36 @@ def neighbor_rows(
     title : str
         Title of the figure.
     """
-    from matplotlib.figure import Figure
-
     rows, k = neighbors.shape[:2]
     wide, high = 1.65 + _COLUMN * k, _ROW * rows
-    figure = Figure(figsize=(0.85 * wide, 0.85 * high + 0.3), layout="constrained")
-    axes = figure.subplots()
-    for i in range(rows):
-        right, top = predictions[i] == labels[i], _ROW * i
-        label = labels[i] if right else f"{labels[i]}, taken\nfor {predictions[i]}"
-        _image(axes, queries[i], 0.0, top, label, "#000000" if right else WRONG)
-        for j in range(k):
-            agrees = neighbor_labels[i, j] == labels[i]
-            _image(axes, neighbors[i, j], 1.4 + _COLUMN * j, top, neighbor_labels[i, j], RIGHT if agrees else WRONG)
-    axes.set_xlim(-0.25, wide - 0.25)
-    axes.set_ylim(high, -0.05)
-    axes.set_aspect("equal")
-    axes.set_axis_off()
-    axes.set_title(title, fontsize=10)
-    figure.savefig(path, dpi=130)
+    with drawing(path, title, size=(0.85 * wide, 0.85 * high + 0.3), dpi=130) as axes:
+        for i in range(rows):
+            right, top = predictions[i] == labels[i], _ROW * i
+            label = labels[i] if right else f"{labels[i]}, taken\nfor {predictions[i]}"
+            _image(axes, queries[i], 0.0, top, label, "#000000" if right else WRONG)
+            for j in range(k):
+                agrees = neighbor_labels[i, j] == labels[i]
+                _image(axes, neighbors[i, j], 1.4 + _COLUMN * j, top, neighbor_labels[i, j], RIGHT if agrees else WRONG)
+        axes.set_xlim(-0.25, wide - 0.25)
+        axes.set_ylim(high, -0.05)
+        axes.set_aspect("equal")
+        axes.set_axis_off()
 
 
 def accuracy_curves(path: Path, series: Sequence[tuple[str, Sequence[float]]], title: str) -> None:
     """Draw held-out accuracies in percent after every epoch, one line for each series (name, percents)."""
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = new_axes(title)
-    for name, percents in series:
-        axes.plot(range(1, len(percents) + 1), percents, marker="o", markersize=3, linewidth=1.6, label=name)
     best = max(max(percents) for _, percents in series)
     lowest = min(np.median(percents) for _, percents in series)
-    axes.set_ylim(lowest - (best - lowest), best + 0.1 * (best - lowest) + 0.1)  # lower values would squeeze the lines
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("held-out accuracy, %")
-    axes.grid(axis="y", **GRID)
-    axes.legend(frameon=False, loc="lower right")
-    figure.savefig(path, dpi=150)
+    spread = best - lowest
+    with drawing(path, title, "epoch", "held-out accuracy, %") as axes:
+        for name, percents in series:
+            axes.plot(range(1, len(percents) + 1), percents, marker="o", markersize=3, linewidth=1.6, label=name)
+        axes.set_ylim(lowest - spread, best + 0.1 * spread + 0.1)  # lower values would squeeze the lines
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y", **GRID)
+        axes.legend(frameon=False, loc="lower right")
 
 
 def _image(axes: Any, pixels: np.ndarray, left: float, top: float, label: str, colour: str) -> None:

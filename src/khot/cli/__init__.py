@@ -22,12 +22,8 @@ app: App = App(
     version=khot.__version__,
     suppress_keyboard_interrupt=False,  # cyclopts would exit without a message
 )
-app.command(demo)
-app.command(embed)
-app.command(explain)
-app.command(knn)
-app.command(reproduce)
-app.command(warmup)
+for _command in (demo, embed, explain, knn, reproduce, warmup):
+    app.command(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,62 +1,28 @@
 """`khot embed ...`: learn a map of the rows of a file, and place new rows on it."""
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from khot.cli.files import check_folder_option, check_inputs, check_outputs
-from khot.cli.numbers import WholeNumber
+from khot.cli.files import check_folders, check_inputs, check_outputs
+from khot.cli.options import Device, Names, Out, Training, WholeNumber
+from khot.errors import InvalidValueError
 
 embed: App = App(name="embed", help="Embed rows into a few dimensions so that neighbours stay neighbours.")
 
 
-@embed.command
-def fit(
-    rows: Path,
-    *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    dimensions: Annotated[WholeNumber, Parameter(name=["--dimensions", "-d"])] = 2,
-    labels: str | None = None,
-    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
-    id: str | None = None,
-    method: Literal["subset", "tsne"] = "subset",
-    perplexity: float = 4.0,
-    scale: Literal["auto", "columns", "raw"] = "auto",
-    input_components: WholeNumber | None = None,
-    mutual: bool = False,
-    encoder: Literal["small", "large"] = "small",
-    pretrain: bool = True,
-    epochs: WholeNumber = 200,
-    batch_size: WholeNumber | None = None,
-    learning_rate: float | None = None,
-    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
-    devices: WholeNumber = 1,
-    seed: WholeNumber = 0,
-    folder: Path | None = None,
-    resume: bool = False,
-) -> None:
-    """Train an encoder, save it, and draw the map.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """Parameters of an embedding.
 
     Parameters
     ----------
-    rows
-        A CSV, NPY or Parquet file of numbers, or an NPZ file with an array X, and perhaps labels y. An NPY file may be
-        larger than memory.
-    out
-        Folder for the encoder, the points (points.npy) and, in two dimensions, the map (map.png, map.html).
-    dimensions
+    n_components
         Number of dimensions of the embedding.
-    labels
-        Labels that colour the map and are not used in training: a file (NPY, NPZ with an array y, or CSV or Parquet
-        with one column), or the name of a column of the rows.
-    ignore
-        Names of columns to leave out, with spaces between them.
-    id
-        Name of a column of a CSV or Parquet file with names of the rows for the page; it is left out as well.
-    method
-        subset for SubsetSNE, with settings that give better maps than the paper's; tsne for parametric t-SNE.
     perplexity
         Roughly the number of neighbours that matter.
     scale
@@ -76,56 +42,70 @@ def fit(
         Number of rows in a training step; by default a tenth of the rows, but from 100 to 2,000.
     learning_rate
         Learning rate of Adam; by default one cycle up to 0.01.
-    device
-        Kind of device, such as cpu or cuda.
     devices
         Number of processes to train with.
-    seed
-        Seed of all random numbers.
-    folder
-        Folder for the checkpoints of the training, from which it can be resumed.
-    resume
-        Continue the training in --folder.
+    """
+
+    n_components: Annotated[WholeNumber, Parameter(name=["--dimensions", "-d"])] = 2
+    perplexity: float = 4.0
+    scale: Literal["auto", "columns", "raw"] = "auto"
+    input_components: WholeNumber | None = None
+    mutual: bool = False
+    encoder: Literal["small", "large"] = "small"
+    pretrain: bool = True
+    epochs: WholeNumber = 200
+    batch_size: WholeNumber | None = None
+    learning_rate: float | None = None
+    devices: WholeNumber = 1
+
+
+@embed.command
+def fit(
+    rows: Path,
+    *,
+    out: Out,
+    labels: str | None = None,
+    ignore: Names = (),
+    id: str | None = None,
+    method: Literal["subset", "tsne"] = "subset",
+    options: Options = Options(),
+    training: Training = Training(),
+) -> None:
+    """Train an encoder, save it, and draw the map.
+
+    Parameters
+    ----------
+    rows
+        A CSV, NPY or Parquet file of numbers, or an NPZ file with an array X, and perhaps labels y. An NPY file may be
+        larger than memory.
+    out
+        Folder for the encoder, the points (points.npy) and, in two dimensions, the map (map.png, map.html).
+    labels
+        Labels that colour the map and are not used in training: a file (NPY, NPZ with an array y, or CSV or Parquet
+        with one column), or the name of a column of the rows.
+    ignore
+        Names of columns to leave out, with spaces between them.
+    id
+        Name of a column of a CSV or Parquet file with names of the rows for the page; it is left out as well.
+    method
+        subset for SubsetSNE, with settings that give better maps than the paper's; tsne for parametric t-SNE.
     """
     import numpy as np
 
-    from khot._estimators.storage import EMBEDDING, LAYOUT, check_folder
+    from khot._estimators.storage import EMBEDDING, LAYOUT
     from khot._report.maps import write_map
     from khot._tables import Layout, read_labelled, read_texts, write_layout
-    from khot.embed import TUNED, ParametricTSNE, SubsetSNE
-    from khot.errors import InvalidValueError
 
-    if mutual and method == "tsne":
+    if options.mutual and method == "tsne":
         raise InvalidValueError(
             "--mutual is only for the method subset, but got tsne, where all pairs are mutual: leave it out"
         )
-    check_folder(out, EMBEDDING)
+    check_folders(out, EMBEDDING, training.folder)
     check_inputs(out, {"the rows": rows, "--labels": Path(labels or rows)})
-    check_folder_option(folder, out)
     row_names = None if id is None else read_texts(rows, id)
     ignored = [*ignore, *([] if id is None or id in (*ignore, labels) else [id])]
     table, colours, names, label = read_labelled(rows, labels, ignored)
-    options: dict[str, Any] = {
-        "perplexity": perplexity,
-        "alpha": TUNED["alpha"],
-        "dropout": TUNED["dropout"],
-        "scale": scale,
-        "input_components": input_components,
-        "encoder": encoder,
-        "pretrain": pretrain,
-        "epochs": epochs,
-        "batch_size": min(2000, max(100, len(table) // 10)) if batch_size is None else batch_size,
-        "learning_rate": TUNED["learning_rate"] if learning_rate is None else learning_rate,
-        "device": device,
-        "devices": devices,
-        "random_state": seed,
-        "verbose": True,
-        "folder": folder,
-        "resume": resume,
-    }
-    kind: Any = ParametricTSNE if method == "tsne" else SubsetSNE
-    own = {} if method == "tsne" else TUNED | {"mutual": mutual}
-    model = kind(dimensions, **own | options)
+    model = _new_model(method, options, training, len(table))
     points = model.fit(table).transform(table)
     if names:
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -135,16 +115,27 @@ def fit(
         print(f"wrote {path}")
 
 
+def _new_model(method: str, options: Options, training: Training, rows: int) -> Any:
+    """Unfitted model, with khot's own settings where there is no option."""
+    from khot.embed import TUNED, ParametricTSNE, SubsetSNE
+
+    kind: Any = SubsetSNE if method == "subset" else ParametricTSNE
+    chosen = {"batch_size": min(2000, max(100, rows // 10)), **TUNED, **training.parameters()}
+    chosen |= {name: value for name, value in vars(options).items() if value is not None}
+    known = kind().get_params()
+    return kind(**{name: value for name, value in chosen.items() if name in known})
+
+
 @embed.command
 def transform(
     model: Path,
     rows: Path,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    out: Out,
     labels: str | None = None,
-    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
+    ignore: Names = (),
     id: str | None = None,
-    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
+    device: Device = "cpu",
 ) -> None:
     """Embed rows with a trained encoder.
 

@@ -2,59 +2,27 @@
 
 import json
 import sys
-from collections.abc import Collection
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from khot.cli.files import check_folder_option, check_outputs
-from khot.cli.numbers import WholeNumber
+from khot.cli.files import check_folders, check_outputs
+from khot.cli.options import K, Names, Out, Training, WholeNumber
 from khot.errors import InvalidValueError, ModelFileError, one_line
 
 explain: App = App(name="explain", help="Explain a model's predictions by the k most informative items of a row.")
 
 
-@explain.command
-def fit(
-    rows: Path,
-    *,
-    model: str,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])],
-    text: str | None = None,
-    items: Literal["words", "sentences"] = "words",
-    length: WholeNumber | None = None,
-    sentences: WholeNumber | None = None,
-    header: bool | None = None,
-    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
-    classes: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
-    sampler: Literal["subset", "l2x"] = "subset",
-    for_class: bool = False,
-    random_choices: WholeNumber | None = None,
-    temperature: float | None = None,
-    epochs: WholeNumber = 20,
-    batch_size: WholeNumber = 100,
-    learning_rate: float = 1e-3,
-    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
-    seed: WholeNumber = 0,
-    folder: Path | None = None,
-    resume: bool = False,
-) -> None:
-    """Train an explainer on a model's predictions for the rows of a file, and save it.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Texts:
+    """How texts are read.
 
     Parameters
     ----------
-    rows
-        CSV or Parquet file with texts in one column (--text) or numbers in all columns; NPY file of numbers, or NPZ
-        file with an array X.
-    model
-        The model as module:function, with the module installed or in the current folder. The function takes a list of
-        texts, or an array of numbers, and returns class probabilities (n, classes).
-    out
-        Folder for the explainer.
-    k
-        Number of items to choose.
     text
         Name of the column with the texts.
     items
@@ -64,12 +32,43 @@ def fit(
         sentences, only the first words are read (100 by default). Shorter is faster.
     sentences
         Maximum number of sentences (15 by default). Of longer texts, only the first sentences can be chosen.
-    header
-        Whether the first line of a table has the names of the columns; by default this is detected.
-    ignore
-        Names of columns that are not for the model, such as an id and the label, separated by spaces. With --text, all
-        other columns are ignored.
-    classes
+    """
+
+    text: str | None = None
+    items: Literal["words", "sentences"] = "words"
+    length: WholeNumber | None = None
+    sentences: WholeNumber | None = None
+
+    def masker(self) -> Any:
+        """Masker of the texts, or of columns if there is no column of texts; options for others are refused."""
+        from khot.explain import Columns, Sentences, Words
+
+        limits = {"length": self.length, "sentences": self.sentences}
+        given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+        if self.text is None:
+            if given:
+                option = f"--{next(iter(given))}"
+                raise InvalidValueError(
+                    f"{option} is for texts, but there is no --text: drop it, or name the column of texts"
+                )
+            return Columns()
+        if self.items == "sentences":
+            return Sentences(**given)
+        if self.sentences is not None:
+            raise InvalidValueError("--sentences is for sentences, but words are chosen: pass --items sentences")
+        return Words(**given)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """Parameters of an explainer.
+
+    Parameters
+    ----------
+    k
+        Number of items to choose.
+    class_names
         Names of the model's classes for the pages, separated by spaces.
     sampler
         subset for relaxed subset sampling, l2x for the independent samples of L2X.
@@ -86,46 +85,67 @@ def fit(
         Rows per training step.
     learning_rate
         Learning rate of RMSprop.
-    device
-        Device of the explainer's networks.
-    seed
-        Seed of the random numbers.
-    folder
-        Folder to keep the trainings in, so that they can be resumed.
-    resume
-        Resume the trainings in the folder of --folder.
     """
-    from khot._estimators.storage import BLACK_BOX, EXPLAINER, check_folder
+
+    k: K
+    class_names: Annotated[Names, Parameter(name="--classes")] = ()
+    sampler: Literal["subset", "l2x"] = "subset"
+    for_class: bool = False
+    random_choices: WholeNumber | None = None
+    temperature: float | None = None
+    epochs: WholeNumber = 20
+    batch_size: WholeNumber = 100
+    learning_rate: float = 1e-3
+
+
+@explain.command
+def fit(
+    rows: Path,
+    *,
+    model: str,
+    out: Out,
+    options: Options,
+    texts: Texts = Texts(),
+    header: bool | None = None,
+    ignore: Names = (),
+    training: Training = Training(),
+) -> None:
+    """Train an explainer on a model's predictions for the rows of a file, and save it.
+
+    Parameters
+    ----------
+    rows
+        CSV or Parquet file with texts in one column (--text) or numbers in all columns; NPY file of numbers, or NPZ
+        file with an array X.
+    model
+        The model as module:function, with the module installed or in the current folder. The function takes a list of
+        texts, or an array of numbers, and returns class probabilities (n, classes).
+    out
+        Folder for the explainer.
+    header
+        Whether the first line of a table has the names of the columns; by default this is detected.
+    ignore
+        Names of columns that are not for the model, such as an id and the label, separated by spaces. With --text, all
+        other columns are ignored.
+    """
+    from khot._estimators.storage import BLACK_BOX, EXPLAINER
     from khot._files import write_text
     from khot.explain import SubsetExplainer
 
-    here = Path.cwd()  # the model may change it
-    check_folder(out, EXPLAINER)
-    check_folder_option(folder, out)
-    _check_kind(text, items, length, sentences)
-    data, names = _read(rows, text, ignore, header)
+    place = out.absolute()  # the model may change the working directory
+    check_folders(out, EXPLAINER, training.folder)
+    masker, parameters = texts.masker(), vars(options) | training.parameters()
+    data, names = _read(rows, texts.text, ignore, header)
+    if texts.text is None:
+        masker.names = names
     predict_proba = _find(model)
     print(f"{rows} has {len(data)} rows")
-    explainer = SubsetExplainer(
-        k,
-        masker=_masker(text, items, length, sentences, names),
-        sampler=sampler,
-        for_class=for_class,
-        random_choices=random_choices,
-        temperature="search" if temperature is None else temperature,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        class_names=classes or None,
-        device=device,
-        random_state=seed,
-        folder=None if folder is None else here / folder,
-        resume=resume,
-        verbose=True,
-    )
-    explainer.fit(predict_proba, data).save(here / out)
-    about = {"model": model, "text": text, "ignore": list(ignore)}
-    write_text(here / out / BLACK_BOX, json.dumps(about, indent=1) + "\n")
+    if options.temperature is None:
+        parameters["temperature"] = "search"
+    explainer = SubsetExplainer(**parameters | {"masker": masker, "class_names": options.class_names or None})
+    explainer.fit(predict_proba, data).save(place)
+    about = {"model": model, "text": texts.text, "ignore": list(ignore)}
+    write_text(place / BLACK_BOX, json.dumps(about, indent=1) + "\n")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
 
 
@@ -136,7 +156,7 @@ def apply(
     *,
     model: str | None = None,
     text: str | None = None,
-    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
+    ignore: Names = (),
     id: str | None = None,
     header: bool | None = None,
     html: Path | None = None,
@@ -175,12 +195,15 @@ def apply(
     from khot.explain.fidelity import post_hoc_accuracy, random_accuracy
 
     here = Path.cwd()  # the model may change it
-    check_outputs(rows, {"--html": html, "--json": json, "--csv": csv}, explainer)
+    outputs = {"--html": html, "--json": json, "--csv": csv}
+    check_outputs(rows, outputs, explainer)
     about = _about(explainer)
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])
     names = None if id is None else read_texts(rows, id)
-    _check_ignored(ignore, columns)
+    for name in ignore:
+        if name in columns:
+            raise InvalidValueError(f"--ignore must not name {name!r}, which the explainer was fitted with: drop it")
     ignored = {*about["ignore"], *ignore, *filter(None, [id])} - {*columns}
     data, _ = _read(rows, text, ignored, header, columns)
     if not (model or about["model"]):
@@ -194,9 +217,9 @@ def apply(
     if csv is not None:
         records = explanation.to_records()
         write_csv(here / csv, ["row", "rank", "item", "text", "score"], (list(record.values()) for record in records))
-    for path in filter(None, (html, json, csv)):
+    for path in filter(None, outputs.values()):
         print(f"wrote {path}")
-    if html is None and json is None and csv is None:
+    if not any(outputs.values()):
         print(explanation)
     share = post_hoc_accuracy(explanation)
     random = 100 * random_accuracy(explanation, predict_proba).value
@@ -205,34 +228,6 @@ def apply(
         f"(95% interval {100 * share.low:.1f} to {100 * share.high:.1f}); from as many random items: {random:.1f}%",
         file=sys.stderr,
     )
-
-
-def _check_kind(text: str | None, items: str, length: int | None, sentences: int | None) -> None:
-    """Refuse options for texts where there are none, and --sentences where words are chosen."""
-    for option, value in (("--length", length), ("--sentences", sentences)):
-        if text is None and value is not None:
-            raise InvalidValueError(
-                f"{option} is for texts, but there is no --text: drop it, or name the column of texts"
-            )
-    if items == "words" and sentences is not None:
-        raise InvalidValueError("--sentences is for sentences, but words are chosen: pass --items sentences")
-
-
-def _check_ignored(ignore: Collection[str], columns: Collection[str]) -> None:
-    """Refuse to ignore columns that the explainer needs."""
-    for name in ignore:
-        if name in columns:
-            raise InvalidValueError(f"--ignore must not name {name!r}, which the explainer was fitted with: drop it")
-
-
-def _masker(text: str | None, items: str, length: int | None, sentences: int | None, names: list[str] | None) -> Any:
-    from khot.explain import Columns, Sentences, Words
-
-    if text is None:
-        return Columns(names=names)
-    given: dict[str, Any] = {"length": length, "sentences": sentences}
-    options = {name: value for name, value in given.items() if value is not None}
-    return Words(**options) if items == "words" else Sentences(**options)
 
 
 def _find(model: str) -> Any:
@@ -255,8 +250,7 @@ def _find(model: str) -> Any:
             f"--model {model} cannot be imported ({type(error).__name__}: {one_line(error)}): {hint}"
         ) from error
     try:
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = attrgetter(name)(found)
     except Exception as error:  # a property may raise any exception
         raise InvalidValueError(
             f"--model {model} cannot be found ({one_line(error)}): name a function of {module}"
@@ -274,8 +268,7 @@ def _read(
 
     if text is not None:
         return read_texts(rows, text), None
-    hint = "or name the column of texts (--text)"
-    table = read_matrix(rows, None, ignore, columns, hint=hint, header=header)
+    table = read_matrix(rows, None, ignore, columns, "or name the column of texts (--text)", header)
     return table.rows, table.names
 
 
@@ -288,7 +281,6 @@ def _about(folder: Path) -> dict[str, Any]:
         return {"model": "", "text": None, "ignore": []}
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-        about = {name: about[name] for name in ("model", "text", "ignore")}
         if not isinstance(about["ignore"], list):
             raise TypeError("ignore must be a list of columns")
         text = "" if about["text"] is None else about["text"]

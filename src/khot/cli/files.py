@@ -3,18 +3,28 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from khot.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from khot._estimators.storage import Kind
 
 
-def check_folder_option(folder: Path | None, out: Path) -> None:
-    """Refuse a folder for the training that is a file, lies in the folder of the model, or contains it."""
-    from khot.errors import InvalidValueError
+def check_folders(out: Path, kind: "Kind", folder: Path | None) -> None:
+    """Refuse a folder that cannot hold a model of this kind.
 
+    A folder for the training is refused as well if it is a file, lies in the folder of the model, or contains it.
+    """
+    from khot._estimators.storage import check_folder
+
+    check_folder(out, kind)
     if folder is None:
         return
     if folder.is_file():
         raise InvalidValueError(f"--folder must be a folder, but {folder} is a file: name another folder")
     inner, outer = folder.resolve(), out.resolve()
-    if outer in (inner, *inner.parents) or inner in outer.parents:
+    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise InvalidValueError(
             f"--folder must be a folder outside of --out that does not contain it, but got {folder} and {out}: "
             "choose another folder"
@@ -23,8 +33,6 @@ def check_folder_option(folder: Path | None, out: Path) -> None:
 
 def check_inputs(out: Path, inputs: Mapping[str, Path]) -> None:
     """Refuse input files, given with their names, in the folder whose files will be replaced."""
-    from khot.errors import InvalidValueError
-
     for what, path in inputs.items():
         if out.resolve() in path.resolve().parents:
             raise InvalidValueError(f"{what} must not be in the folder of --out, but got {path}: choose another folder")
@@ -35,8 +43,6 @@ def check_outputs(rows: Path, outputs: Mapping[str, Path | None], model: Path | 
 
     Files in the folder of the model are refused as well.
     """
-    from khot.errors import InvalidValueError
-
     taken = {rows.resolve(): "the file of the rows"}
     for option, path in outputs.items():
         if path is None:

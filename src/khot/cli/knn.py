@@ -1,14 +1,15 @@
 """`khot knn ...`: train a neighbour classifier on a file, and predict with it."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from khot._relaxations import RELAXATIONS, find
-from khot.cli.files import check_folder_option, check_outputs
-from khot.cli.numbers import WholeNumber
+from khot.cli.files import check_folders, check_outputs
+from khot.cli.options import Device, K, Names, Out, Training, WholeNumber
 
 if TYPE_CHECKING:
     RelaxationName = str
@@ -18,54 +19,22 @@ else:
 knn: App = App(name="knn", help="Classify rows by their k nearest neighbours in learned features.")
 
 
-@knn.command
-def fit(
-    train: Path,
-    *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 9,
-    label: str | None = None,
-    header: bool | None = None,
-    ignore: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
-    encoder: Literal["mlp", "convnet", "resnet"] | None = None,
-    relaxation: RelaxationName = "successive_softmax",
-    temperature: float = 1.0,
-    candidates: WholeNumber = 100,
-    epochs: WholeNumber = 20,
-    batch_size: WholeNumber = 100,
-    learning_rate: float = 1e-3,
-    validation_share: float = 0.1,
-    augment: Literal["none", "crop", "flip", "both"] = "none",
-    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
-    devices: WholeNumber = 1,
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true",
-    seed: WholeNumber = 0,
-    folder: Path | None = None,
-    resume: bool = False,
-) -> None:
-    """Train a classifier and save it.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """Parameters of a classifier.
 
     Parameters
     ----------
-    train
-        Rows with labels: an NPZ file with arrays X and y, or a CSV file whose last column is the label.
-    out
-        Folder for the classifier.
-    k
+    n_neighbors
         Number of neighbours that vote.
-    label
-        Name of the label column of a CSV file, if it is not the last.
-    header
-        Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
-    ignore
-        Names of columns of a CSV file to leave out, such as ids.
     encoder
         Encoder; by default mlp for tables and convnet for images.
     relaxation
         Relaxation by which neighbours are sampled in training; neuralsort is the method of Grover et al.
     temperature
         Temperature of the relaxation.
-    candidates
+    n_candidates
         Number of candidates in a training step.
     epochs
         Number of passes over the data.
@@ -77,48 +46,65 @@ def fit(
         Share of the rows that is held out to find the best epoch.
     augment
         Move images at random, mirror half of them, or both.
-    device
-        Kind of device, such as cpu or cuda.
     devices
         Number of processes to train with.
     precision
         Precision of the encoder in training.
-    seed
-        Seed of all random numbers.
-    folder
-        Folder for the checkpoints of the training, from which it can be resumed.
-    resume
-        Continue the training in --folder.
     """
-    from khot._estimators.storage import CLASSIFIER, LAYOUT, check_folder
+
+    n_neighbors: K = 9
+    encoder: Literal["mlp", "convnet", "resnet"] | None = None
+    relaxation: RelaxationName = "successive_softmax"
+    temperature: float = 1.0
+    n_candidates: Annotated[WholeNumber, Parameter(name="--candidates")] = 100
+    epochs: WholeNumber = 20
+    batch_size: WholeNumber = 100
+    learning_rate: float = 1e-3
+    validation_share: float = 0.1
+    augment: Literal["none", "crop", "flip", "both"] = "none"
+    devices: WholeNumber = 1
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+
+
+@knn.command
+def fit(
+    train: Path,
+    *,
+    out: Out,
+    label: str | None = None,
+    header: bool | None = None,
+    ignore: Names = (),
+    options: Options = Options(),
+    training: Training = Training(),
+) -> None:
+    """Train a classifier and save it.
+
+    Parameters
+    ----------
+    train
+        Rows with labels: an NPZ file with arrays X and y, or a CSV file whose last column is the label.
+    out
+        Folder for the classifier.
+    label
+        Name of the label column of a CSV file, if it is not the last.
+    header
+        Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
+    ignore
+        Names of columns of a CSV file to leave out, such as ids.
+    """
+    from khot._estimators.storage import CLASSIFIER, LAYOUT
     from khot._tables import read_rows, write_layout
     from khot.neighbors import SubsetKNNClassifier
 
-    check_folder(out, CLASSIFIER)
-    check_folder_option(folder, out)
+    check_folders(out, CLASSIFIER, training.folder)
     rows, labels, layout = read_rows(train, label, header, ignore)
     print(f"read {_summary(rows, labels, layout)}")
-    model = SubsetKNNClassifier(
-        k,
-        relaxation=find(relaxation),
-        temperature=temperature,
-        n_candidates=candidates,
-        encoder=encoder or ("mlp" if rows.ndim == 2 else "convnet"),
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        validation_share=validation_share,
-        augment=augment,
-        device=device,
-        devices=devices,
-        precision=precision,
-        random_state=seed,
-        verbose=True,
-        folder=folder,
-        resume=resume,
-    )
-    model.fit(rows, labels)
-    model.save(out)
+    parameters = vars(options) | {
+        "relaxation": find(options.relaxation),
+        "encoder": options.encoder or ("mlp" if rows.ndim == 2 else "convnet"),
+    }
+    model = SubsetKNNClassifier(**parameters, **training.parameters())
+    model.fit(rows, labels).save(out)
     if layout is not None:
         write_layout(out / LAYOUT, layout)
     print(f"wrote {out}, with the weights of epoch {model.best_epoch_ + 1}")
@@ -145,12 +131,12 @@ def predict(
     model: Path,
     rows: Path,
     *,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    out: Out | None = None,
     evidence: Path | None = None,
     probabilities: Path | None = None,
     label: str | None = None,
     header: bool | None = None,
-    device: Literal["cpu", "cuda", "mps", "auto"] = "cpu",
+    device: Device = "cpu",
 ) -> None:
     """Predict labels, and list the neighbours on which they are based.
 
@@ -202,10 +188,10 @@ def _accuracy(predictions: Any, labels: Any, classes: Any) -> str:
     """Share of right predictions. Labels are compared as texts, since those of a file may all be texts."""
     import numpy as np
 
-    wanted, got, known = ([_written(label) for label in part] for part in (labels, predictions, classes))
-    unknown = sorted({*wanted} - {*known})
-    text = f"accuracy {np.mean([x == y for x, y in zip(got, wanted, strict=True)]):.4f}"
-    return text + (f" (the model does not know the label {str(unknown[0])!r})" if unknown else "")
+    wanted, got, known = (np.array([_written(label) for label in part]) for part in (labels, predictions, classes))
+    unknown = np.setdiff1d(wanted, known)
+    text = f"accuracy {(got == wanted).mean():.4f}"
+    return text + (f" (the model does not know the label {str(unknown[0])!r})" if len(unknown) else "")
 
 
 def _written(label: Any) -> str:

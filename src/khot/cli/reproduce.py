@@ -1,11 +1,11 @@
 """`khot reproduce ...`: the tables and figures of the paper."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from khot.cli.numbers import WholeNumber
+from khot.cli.options import K, Numbers, WholeNumber, WholeNumbers
 
 reproduce: App = App(name="reproduce", help="Reproduce a table or a figure of the paper.")
 
@@ -13,10 +13,10 @@ reproduce: App = App(name="reproduce", help="Reproduce a table or a figure of th
 @reproduce.command
 def synthetic(
     *,
-    weights: Annotated[tuple[float, ...], Parameter(consume_multiple=True, negative=())] = (0.1, 0.2, 0.3, 0.4),
-    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 2,
+    weights: Numbers = (0.1, 0.2, 0.3, 0.4),
+    k: K = 2,
     samples: WholeNumber = 10_000,
-    temperatures: Annotated[tuple[float, ...], Parameter(consume_multiple=True, negative=())] = (0.1, 1.0, 10.0),
+    temperatures: Numbers = (0.1, 1.0, 10.0),
     seed: WholeNumber = 0,
     out: Path = Path("results"),
 ) -> None:
@@ -37,20 +37,16 @@ def synthetic(
     out
         Folder for synthetic.json and synthetic.png.
     """
-    from khot.experiments.synthetic import run, table, write
+    from khot.experiments import synthetic
 
-    out.mkdir(parents=True, exist_ok=True)
-    result = run(weights, k, samples, temperatures, seed)
-    print(table(result))
-    for path in write(result, out):
-        print(f"wrote {path}")
+    _run(synthetic, out, weights, k, samples, temperatures, seed)
 
 
 @reproduce.command
 def timing(
     *,
-    candidates: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (100, 1000, 5000),
-    k: Annotated[WholeNumber, Parameter(name=["--k", "-k"])] = 5,
+    candidates: WholeNumbers = (100, 1000, 5000),
+    k: K = 5,
     trials: WholeNumber = 100,
     seed: WholeNumber = 0,
     out: Path = Path("results"),
@@ -72,12 +68,17 @@ def timing(
     out
         Folder for timing.json and timing.png.
     """
-    from khot.experiments.timing import run, table, write
+    from khot.experiments import timing
 
+    _run(timing, out, candidates, k, trials, seed)
+
+
+def _run(experiment: Any, out: Path, *arguments: Any) -> None:
+    """Run an experiment, print its table, and write its files."""
     out.mkdir(parents=True, exist_ok=True)
-    result = run(candidates, k, trials, seed)
-    print(table(result))
-    for path in write(result, out):
+    result = experiment.run(*arguments)
+    print(experiment.table(result))
+    for path in experiment.write(result, out):
         print(f"wrote {path}")
 
 
@@ -128,7 +129,7 @@ def knn(
 def embed(
     *,
     dataset: Literal["digits", "mnist", "20newsgroups"] | None = None,
-    dims: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (),
+    dims: WholeNumbers = (),
     method: Literal["tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours"] | None = None,
     profile: Literal["quick", "full", "ablation"] = "quick",
     seed: WholeNumber = 0,
@@ -162,14 +163,13 @@ def embed(
     from khot.experiments.runs import runs
 
     out.mkdir(parents=True, exist_ok=True)
-    if profile == "ablation":
-        with runs(folder, profile, "reproduce-embed") as trainings:
-            rows = embed_ablation.run(trainings, lambda row: print(embed_ablation.line(row), flush=True))
-        print(f"wrote {embed_ablation.write(rows, out)}")
-        return
     names = [dataset] if dataset else [name for kind, name in embed.PLANS if kind == profile]
     dims = dims or ((2,) if profile == "quick" else embed.DIMENSIONS)
     with runs(folder, profile, "reproduce-embed") as trainings:
+        if profile == "ablation":
+            rows = embed_ablation.run(trainings, lambda row: print(embed_ablation.line(row), flush=True))
+            print(f"wrote {embed_ablation.write(rows, out)}")
+            return
         for name in names:
             for d, kind in embed.cells(dims, method):
                 for path in embed.write(*embed.run(name, kind, d, profile, trainings, seed), out):
@@ -183,7 +183,7 @@ def explain(
     task: Literal["known-answers", "imdb-word", "imdb-sent"] | None = None,
     method: Literal["subset", "l2x", "subset-reversed", "subset-for-class"] | None = None,
     profile: Literal["quick", "full"] = "quick",
-    seeds: Annotated[tuple[WholeNumber, ...], Parameter(consume_multiple=True, negative=())] = (0, 1),
+    seeds: WholeNumbers = (0, 1),
     folder: Path | None = None,
     out: Path = Path("results"),
 ) -> None:

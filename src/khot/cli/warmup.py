@@ -3,18 +3,13 @@
 import os
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
-
-Level = Literal["x86-64-v2", "x86-64-v3", "x86-64-v4"]
+from khot.cli.options import SEVERAL
 
 
 def warmup(
     *,
-    dtype: Annotated[tuple[Literal["float32", "float64"], ...], Parameter(consume_multiple=True, negative=())] = (
-        "float32",
-        "float64",
-    ),
-    cpu: Level | None = None,
+    dtype: Annotated[tuple[Literal["float32", "float64"], ...], SEVERAL] = ("float32", "float64"),
+    cpu: Literal["x86-64-v2", "x86-64-v3", "x86-64-v4"] | None = None,
 ) -> None:
     """Compile khot's loops for this processor and keep them on disk, so that no first call has to wait.
 
@@ -30,10 +25,12 @@ def warmup(
         this code; those without these features compile their own.
     """
     if cpu is not None:
+        from numba.core import config
+
         from khot._jit.cache import features_of
 
         os.environ |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": features_of(cpu)}
-        _reload_numba_settings()
+        config.reload_config()
 
     from khot import warmup as compile_all
 
@@ -41,9 +38,3 @@ def warmup(
     print(f"compiled {done.compiled} loops for {cpu or 'this processor'} in {done.seconds:.0f} processor seconds")
     print(f"{done.loaded} were there already")
     print(f"they are kept in {done.folder}" if done.folder else "they cannot be kept: no folder can be written")
-
-
-def _reload_numba_settings() -> None:
-    from numba.core import config
-
-    config.reload_config()

@@ -132,14 +132,12 @@ def resized(images: np.ndarray, pixels: int) -> np.ndarray:
     """Images (n, height, width, channels) resized to (n, pixels, pixels, channels)."""
     if images.shape[1] == pixels:
         return images
-    pieces = (torch.from_numpy(images[i : i + _RESIZED]) for i in range(0, len(images), _RESIZED))
-    return np.concatenate([_smaller(piece, pixels) for piece in pieces])
-
-
-def _smaller(images: Tensor, pixels: int) -> np.ndarray:
-    floats = images.permute(0, 3, 1, 2).float()
-    small = functional.interpolate(floats, size=(pixels, pixels), mode="bilinear", antialias=True)
-    return small.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous().numpy()
+    resized = []
+    for piece in torch.from_numpy(images).split(_RESIZED):
+        floats = piece.permute(0, 3, 1, 2).float()
+        small = functional.interpolate(floats, size=(pixels, pixels), mode="bilinear", antialias=True)
+        resized.append(small.round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy())
+    return np.concatenate(resized)
 
 
 def _prepared(images: Tensor, scaling: Scaling, augment: str, step: Step) -> Tensor:

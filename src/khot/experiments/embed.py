@@ -8,7 +8,7 @@ produced the paper's numbers. `subset-ours` has our own settings, and `tsne` tho
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,11 @@ import torch
 from torch import Tensor
 
 from khot import _checks, datasets
+from khot._renamed import renamed
 from khot._report.maps import scatter_page, scatter_picture
 from khot.datasets import Rows
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE, input_logits, quality, subset_sne_loss
-from khot.experiments import plans
-from khot.experiments.machine import machine
-from khot.experiments.runs import read_results, spent, write_result
+from khot.experiments.runs import find_plan, machine, read_results, spent, write_result
 
 METHODS = ("tsne", "subset", "subset-pretrain", "subset-reversed", "subset-ours")
 DIMENSIONS = (2, 10, 30)
@@ -53,15 +52,8 @@ class Plan:
 
     def options(self, random_state: int, folder: Path) -> dict[str, Any]:
         """Parameters of the estimator of a method, with its folder."""
-        return {
-            "encoder": self.encoder,
-            "batch_size": self.batch_size,
-            "epochs": self.epochs,
-            "pretrain_epochs": self.pretrain_epochs,
-            "random_state": random_state,
-            "folder": folder,
-            "resume": True,
-        }
+        shared = {name: getattr(self, name) for name in ("encoder", "batch_size", "epochs", "pretrain_epochs")}
+        return shared | {"random_state": random_state, "folder": folder, "resume": True}
 
 
 PLANS = {
@@ -123,22 +115,22 @@ def cells(dimensions: Sequence[int], method: str | None) -> list[tuple[int, str]
     return [(d, kind) for d in dimensions for kind in methods if d == 2 or kind != "subset-reversed"]
 
 
+@renamed(seed="random_state")
 def run(
     dataset: str, method: str, dimensions: int, profile: str, folder: Path, random_state: int = 0
 ) -> tuple[Result, Any]:
     """Train and measure one row of the tables. Returns the points (n, d) and classes of some training rows as well."""
     _checks.choice("method", method, METHODS)
-    plan = plans.find(PLANS, profile, dataset)
-    measured, drawn, places = [], [], []
+    plan = find_plan(PLANS, profile, dataset)
+    measured, drawn, models = [], [], []
     for split in range(random_state, random_state + plan.splits):
         train, test, classes = rows_of(dataset, plan, split)
         place = folder / f"{dataset}-{method}-d{dimensions}-{split}"
         model = estimator(method, dimensions, plan, split, place).fit(train.inputs)
         points = model.transform(train.inputs)
         measured.append(measure(train, test, points, model.transform(test.inputs)))
-        drawn.append((points[: plan.drawn], np.array(classes)[train.labels[: plan.drawn]], model))
-        places.append(place)
-    points, labels, model = drawn[0]
+        drawn.append((points[: plan.drawn], np.array(classes)[train.labels[: plan.drawn]]))
+        models.append(model)
     trust, error = zip(*measured, strict=True)
     spread = {"trustworthiness": statistics.stdev(trust), "knn_error": statistics.stdev(error)} if trust[1:] else {}
     paper = PAPER.get((dataset, method), {}).get(dimensions)
@@ -150,13 +142,13 @@ def run(
         knn_error=round(statistics.fmean(error), 2),
         spread={name: round(value, 4) for name, value in spread.items()},
         paper=None if paper is None else {"trustworthiness": paper[0], "knn_error": paper[1]},
-        settings={**asdict(plan), "neighbors": NEIGHBORS, **_settings(model)},
+        settings={**asdict(plan), "neighbors": NEIGHBORS, **_settings(models[0])},
         seed=random_state,
-        **asdict(spent(*places)),
-        history=model.history_,
+        **spent(*(model.folder for model in models)),
+        history=models[0].history_,
         machine=machine(),
     )
-    return result, (points, labels)
+    return result, drawn[0]
 
 
 def measure(train: Rows, test: Rows, points: np.ndarray, others: np.ndarray) -> tuple[float, float]:
@@ -209,11 +201,10 @@ def rows_of(dataset: str, plan: Plan, split: int) -> tuple[Rows, Rows, tuple[str
     data = datasets.load("20newsgroups-w100" if dataset == "20newsgroups" else dataset)
     train, test = (data.train, data.test) if not plan.test_rows else datasets.split(data.train, plan.test_rows, split)
     largest = float(data.train.inputs.max())
-    tables = (
-        Rows(part.inputs.reshape(len(part), -1).astype(np.float32) / largest, part.labels, part.ids)
-        for part in (train, test)
+    train, test = (
+        replace(part, inputs=part.inputs.reshape(len(part), -1).astype(np.float32) / largest) for part in (train, test)
     )
-    return *tables, data.classes  # pyright: ignore[reportReturnType]
+    return train, test, data.classes
 
 
 def _settings(model: SubsetSNE | ParametricTSNE) -> dict[str, Any]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from khot.embed import TUNED, ParametricTSNE, SubsetSNE
 from khot.experiments.embed import Plan, measure, rows_of
-from khot.experiments.machine import machine
-from khot.experiments.runs import spent, write_result
+from khot.experiments.runs import spent, write_rows
 
 PLAN = Plan("large", epochs=40, pretrain_epochs=5, mutual=(2,))
 ROWS, HELD_OUT = 20_000, 5_000
@@ -81,18 +80,14 @@ def run(folder: Path, report: Callable[[Row], None] = lambda row: None) -> list[
     for method, change, model in models(folder):
         points = model.fit(train.inputs).transform(train.inputs)
         trust, error = measure(train, held_out, points, model.transform(held_out.inputs))
-        rows.append(Row(method, change, round(trust, 4), round(error, 2), **asdict(spent(model.folder))))
+        rows.append(Row(method, change, round(trust, 4), round(error, 2), **spent(model.folder)))
         report(rows[-1])
     return rows
 
 
 def write(rows: list[Row], folder: Path) -> Path:
     """Write `embed-ablation.json` into an existing folder and return its path."""
-    path = folder / "embed-ablation.json"
-    settings = asdict(PLAN) | {"rows": ROWS, "held_out": HELD_OUT}
-    content = {"rows": [asdict(row) for row in rows], "settings": settings, "machine": machine()}
-    write_result(path, content)
-    return path
+    return write_rows(folder / "embed-ablation.json", rows, asdict(PLAN) | {"rows": ROWS, "held_out": HELD_OUT})
 
 
 def line(row: Row) -> str:

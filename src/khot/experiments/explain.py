@@ -5,6 +5,7 @@ is absent in khot and never chosen, whereas the published code can choose it.
 """
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from khot import _checks, datasets
-from khot._report.explanations import write_columns
+from khot._estimators.fitting import new_network
+from khot._report.explanations import Shown, write_columns
 from khot.experiments import _black_boxes, reviews
-from khot.experiments.machine import machine
-from khot.experiments.runs import read_results, spent, write_result
+from khot.experiments.runs import machine, percent, read_results, spent, write_result
 from khot.explain import Explanation, SubsetExplainer, Tokens, fidelity
 from khot.keys import gumbel_keys
 from khot.topk import successive_softmax
@@ -27,6 +28,8 @@ METHODS = ("subset", "l2x", "subset-reversed", "subset-for-class")
 PROFILES = ("full", "quick")
 PAPER = {"imdb-word": {"subset": 91.7, "l2x": 90.7}, "imdb-sent": {"subset": 83.2, "l2x": 82.9}}
 SHOWN = 20  # number of reviews on the page
+_REVIEWS_AT_ONCE = 5000  # in a call of the network
+_OF_THE_EXPLAINER = ("k", "batch_size", "epochs", "search_epochs", "patience", "learning_rate", "averaging")
 
 
 @dataclass(frozen=True)
@@ -67,17 +70,6 @@ TASKS = {
     "imdb-sent": Task(k=1, vocabulary=20_000, length=100, sentences=15, random_choices=3),
 }
 QUICK = {"reviews": 4000, "epochs": 4, "search_epochs": 1}
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A test review and its chosen items, for the page."""
-
-    row: int
-    items: list[str]
-    chosen: list[int]
-    full: list[float]
-    masked: list[float]
 
 
 @dataclass(frozen=True)
@@ -137,7 +129,20 @@ class Problem:
 
     def explainer(self, method: str, temperature: float | str, seed: int, folder: Path) -> SubsetExplainer:
         """Fitted explainer, whose training is resumed if the folder holds one."""
-        explainer = _explainer(self.plan, method, temperature, seed, folder)
+        plan, for_class = self.plan, method == "subset-for-class"
+        explainer = SubsetExplainer(
+            masker=Tokens(),
+            sampler={"subset-reversed": reversed_noise, "l2x": "l2x"}.get(method, "subset"),
+            for_class=for_class,
+            temperature=temperature,
+            optimizer=Adam() if plan.sentences else RMSprop(),
+            random_choices=None if for_class else plan.random_choices,
+            model_batch_size=_REVIEWS_AT_ONCE,
+            random_state=seed,
+            folder=folder,
+            resume=True,
+            **{name: getattr(plan, name) for name in _OF_THE_EXPLAINER},
+        )
         return explainer.fit(self.predict_proba, self.train, eligible=words(self.train))
 
 
@@ -149,7 +154,9 @@ def problem(task: str, profile: str, folder: Path) -> Problem:
     taken, tested = plan.take(data.train), plan.take(data.test)
     known = reviews.numbers_of(taken.inputs, plan.vocabulary)
     train, test = (plan.encode(part.inputs, known) for part in (taken, tested))
-    black_box = _trained(plan, train, taken.labels, folder / f"{_labelled(task, profile)}-black-box")
+    black_box = new_network(0, plan.black_box)
+    place = folder / f"{_labelled(task, profile)}-black-box"
+    _black_boxes.train(black_box, train, taken.labels, random_state=0, folder=place)
     return Problem(plan, known, train, test, tested.labels, black_box)
 
 
@@ -174,37 +181,26 @@ def run(task: str, method: str, profile: str, seeds: tuple[int, ...], folder: Pa
     shares = [fidelity.post_hoc_accuracy(explanation).value for explanation in explanations]
     mean = float(np.mean(shares))
     half = 1.96 * np.sqrt(mean * (1 - mean) / len(test))
-    eligible = explanations[0].free
-    others = {
-        "random": fidelity.random_items(eligible, plan.k),
-        "gradient": fidelity.largest_items(_black_boxes.gradient_scores(given.black_box, test), eligible, plan.k),
-    }
-    leaked, full = fidelity.leakage(explanations[0]), explanations[0].full
+    explanation, leaked = explanations[0], fidelity.leakage(explanations[0])
     return Result(
         task=task,
         method=method,
-        post_hoc_accuracy=round(100 * mean, 2),
-        interval=[round(100 * (mean - half), 2), round(100 * (mean + half), 2)],
-        by_seed=[round(100 * share, 2) for share in shares],
+        post_hoc_accuracy=percent(mean),
+        interval=[percent(mean - half), percent(mean + half)],
+        by_seed=[percent(share) for share in shares],
         seeds=list(seeds),
         paper_accuracy=PAPER[task].get(method) if profile == "full" else None,
         temperature=first.temperature_,
         search={f"{value:g}": round(loss, 4) for value, loss in first.search_.items()},
-        black_box_accuracy=round(100 * float((explanations[0].outputs[0].argmax(1) == given.test_labels).mean()), 2),
-        references={
-            name: round(
-                100 * fidelity.post_hoc_accuracy_of(given.predict_proba, first.masker_, test, chosen, 5000, full).value,
-                2,
-            )
-            for name, chosen in others.items()
-        },
-        stability=round(100 * fidelity.stability(explanations), 2) if seeds[1:] else None,
-        leakage={name: round(100 * share, 2) for name, share in asdict(leaked).items()},
-        fewer_than_k=_fewer(explanations[0].scores, eligible, method, plan.k),
+        black_box_accuracy=percent((explanation.outputs[0].argmax(1) == given.test_labels).mean()),
+        references=_references(given, explanation),
+        stability=percent(fidelity.stability(explanations)) if seeds[1:] else None,
+        leakage={name: percent(share) for name, share in asdict(leaked).items()},
+        fewer_than_k=_fewer(explanation.scores, explanation.free, method, plan.k),
         settings=asdict(plan) | {"random_choices": first.random_choices_},
-        **asdict(spent(*places)),
+        **spent(*places),
         history=first.history_,
-        shown=_shown(explanations[0], given.known, test),
+        shown=_shown(explanation, given.known, test),
         machine=machine(),
         profile=profile,
     )
@@ -259,34 +255,16 @@ def _labelled(task: str, profile: str) -> str:
     return task if profile == "full" else f"{task}-{profile}"
 
 
-def _trained(plan: Task, inputs: NDArray[np.int64], labels: NDArray[np.int64], folder: Path) -> nn.Module:
-    with torch.random.fork_rng([]):
-        torch.manual_seed(0)
-        network = plan.black_box()
-    _black_boxes.train(network, inputs, labels, random_state=0, folder=folder)
-    return network
-
-
-def _explainer(plan: Task, method: str, temperature: float | str, seed: int, folder: Path) -> SubsetExplainer:
-    return SubsetExplainer(
-        plan.k,
-        masker=Tokens(),
-        sampler={"subset-reversed": reversed_noise, "l2x": "l2x"}.get(method, "subset"),
-        for_class=method == "subset-for-class",
-        temperature=temperature,
-        epochs=plan.epochs,
-        search_epochs=plan.search_epochs,
-        batch_size=plan.batch_size,
-        learning_rate=plan.learning_rate,
-        optimizer=Adam() if plan.sentences else RMSprop(),
-        averaging=plan.averaging,
-        random_choices=None if method == "subset-for-class" else plan.random_choices,
-        patience=plan.patience,
-        model_batch_size=5000,
-        random_state=seed,
-        folder=folder,
-        resume=True,
-    )
+def _references(given: Problem, explanation: Explanation) -> dict[str, float]:
+    """Post-hoc accuracy of k random items, and of the k items with the largest gradient."""
+    eligible, full = explanation.free, explanation.outputs[0]
+    gradients = _black_boxes.gradient_scores(given.black_box, given.test)
+    others = {
+        "random": fidelity.random_items(eligible, given.plan.k),
+        "gradient": fidelity.largest_items(gradients, eligible, given.plan.k),
+    }
+    ask = partial(fidelity.post_hoc_accuracy_of, given.predict_proba, explanation.masker, given.test)
+    return {name: percent(ask(chosen, _REVIEWS_AT_ONCE, full).value) for name, chosen in others.items()}
 
 
 def _fewer(scores: NDArray[np.float32], eligible: NDArray[np.bool_], method: str, k: int) -> float:
@@ -298,7 +276,7 @@ def _fewer(scores: NDArray[np.float32], eligible: NDArray[np.bool_], method: str
     winners = torch.stack([gumbel_keys(logits, generator).argmax(1) for _ in range(k)], 1)
     found = torch.zeros_like(logits).scatter_(1, winners, 1.0).sum(1)
     wanted = torch.from_numpy(eligible).sum(1).clamp(max=k)
-    return round(100 * (found < wanted).float().mean().item(), 2)
+    return percent((found < wanted).float().mean().item())
 
 
 def _shown(explanation: Explanation, known: dict[str, int], tokens: NDArray[np.int64]) -> list[Shown]:

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from khot import _checks, datasets
+from khot._estimators.fitting import new_network
 from khot._estimators.scaling import Scaling, standard_scaling
+from khot._renamed import renamed
 from khot._report.neighbors import accuracy_curves, neighbor_rows
 from khot.datasets import Rows
-from khot.experiments import plans
 from khot.experiments._knn_training import METHODS, Votes, as_images, classify, loss_of, resized, validation_of
-from khot.experiments.machine import machine
-from khot.experiments.runs import read_results, spent, write_result
+from khot.experiments.runs import find_plan, machine, percent, read_results, spent, write_result
 from khot.neighbors.networks import ResNet, with_head
 from khot.training import SGD, OneCycle, Run, Settings, fit
 
@@ -95,21 +94,21 @@ class Result:
     machine: dict[str, Any]
 
 
+@renamed(seed="random_state")
 def run(dataset: str, method: str, profile: str, folder: Path, random_state: int = 0) -> tuple[Result, Votes | None]:
     """Train and test one row of the table. Returns the votes of neighbours as well, if the method has any.
 
     A training that was stopped continues in `folder`.
     """
     _checks.choice("method", method, METHODS)
-    plan = plans.find(PLANS, profile, dataset)
+    plan = find_plan(PLANS, profile, dataset)
     data = datasets.load(dataset)
     place = folder / f"{dataset}-{method}-{profile}-{random_state}"
     train, held_out = datasets.split(data.train, plan.held_out, random_state, stratified=True)
     scaling = standard_scaling(as_images(data.train))
     experiment = _Experiment(method, plan, train, held_out, scaling, random_state, place)
 
-    searched = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
-    found = {value: search.best["validation"]["accuracy"] for value, search in searched.items()}
+    found = {value: experiment.search(value) for value in (RATES if method == "cnn" else TEMPERATURES)}
     chosen = max(found, key=lambda value: found[value])
     module, stages = experiment.train(chosen)
     history = [record | {"epoch": epoch} for epoch, record in enumerate(r for stage in stages for r in stage.history)]
@@ -119,13 +118,13 @@ def run(dataset: str, method: str, profile: str, folder: Path, random_state: int
         dataset=dataset,
         method=method,
         profile=profile,
-        test_accuracy=round(100 * right, 2),
+        test_accuracy=percent(right),
         paper_accuracy=PAPER.get(dataset, {}).get(method),
         paper=PAPER_SETTING,
-        search={f"{value:g}": round(100 * share, 2) for value, share in found.items()},
+        search={f"{value:g}": percent(share) for value, share in found.items()},
         settings=_settings(method, plan, chosen, experiment.scaling),
         seed=random_state,
-        **asdict(spent(place)),
+        **spent(place),
         history=history,
         machine=machine(),
     )
@@ -202,16 +201,19 @@ class _Experiment:
     random_state: int
     folder: Path
 
-    def search(self, value: float) -> Run:
-        """Short training with a temperature or learning rate."""
+    def search(self, value: float) -> float:
+        """Accuracy on held-out images after a short training with a temperature or learning rate."""
         stage = replace(self.plan.stages[0], epochs=self.plan.search_epochs)
         some = self.train_rows.take(np.arange(self.plan.search_rows))
         rate = self._cycle(value, stage.epochs * (len(some) // self.plan.batch_size))
-        return self._fit(self._module(), some, stage, rate, value, self.folder / f"search-{value:g}")
+        module = new_network(self.random_state, self._module)
+        run = self._fit(module, some, stage, rate, value, self.folder / f"search-{value:g}")
+        return run.best["validation"]["accuracy"]
 
     def train(self, value: float) -> tuple[nn.Module, list[Run]]:
         """Whole training. Returns the module with the best weights of the last stage, and the run of each stage."""
-        module, runs, done, steps = self._module(), [], 0, len(self.train_rows) // self.plan.batch_size
+        module = new_network(self.random_state, self._module)
+        runs, done, steps = [], 0, len(self.train_rows) // self.plan.batch_size
         cycle = self._cycle(value, steps * sum(stage.epochs for stage in self.plan.stages))
         for stage in self.plan.stages:
             rest, folder = _Rest(cycle, steps * done), self.folder / f"stage-{stage.pixels}"
@@ -223,10 +225,8 @@ class _Experiment:
         return OneCycle(value if self.method == "cnn" else self.plan.learning_rate, steps)
 
     def _module(self) -> nn.Module:
-        with torch.random.fork_rng([]):
-            torch.manual_seed(self.random_state)
-            encoder = ResNet(self.scaling.mean.size, self.plan.width)
-            return with_head(encoder, int(self.train_rows.labels.max()) + 1) if self.method == "cnn" else encoder
+        encoder = ResNet(self.scaling.mean.size, self.plan.width)
+        return with_head(encoder, int(self.train_rows.labels.max()) + 1) if self.method == "cnn" else encoder
 
     def _fit(self, module: nn.Module, train: Rows, stage: Stage, rate: Any, value: float, folder: Path) -> Run:
         images, others = (resized(as_images(rows), stage.pixels) for rows in (train, self.held_out))
@@ -266,14 +266,12 @@ class _Rest:
 
 def _settings(method: str, plan: Plan, chosen: float, scaling: Scaling) -> dict[str, Any]:
     encoder = ResNet(scaling.mean.size, plan.width)
-    own: dict[str, Any] = {"k": K, "candidates": CANDIDATES, "temperature": chosen}
-    if method == "cnn":
-        own = {"loss": "cross-entropy of a linear head"}
+    own = {"k": K, "candidates": CANDIDATES, "temperature": chosen}
+    head = {"learning_rate": chosen, "loss": "cross-entropy of a linear head"}
     return {
         "encoder": f"residual network of width {plan.width}",
         "parameters": sum(parameter.numel() for parameter in encoder.parameters()),
         **asdict(plan),
         "mirrored_test_images": plan.mirrored,
-        **({"learning_rate": chosen} if method == "cnn" else {}),
-        **own,
+        **(head if method == "cnn" else own),
     }

@@ -5,7 +5,7 @@ A few of ten features determine the class probability; an explainer should give 
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from khot import _checks
-from khot.experiments.machine import machine
-from khot.experiments.runs import write_result
+from khot.experiments.runs import write_rows
 from khot.explain import SubsetExplainer
 
 FEATURES = 10
@@ -75,9 +74,7 @@ def _additive(X: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: N803
 
 
 def _switched(X: NDArray[np.float64]) -> NDArray[np.bool_]:  # noqa: N803
-    first = np.isin(np.arange(FEATURES), (0, 1, 2, 3, 9))
-    second = np.isin(np.arange(FEATURES), (4, 5, 6, 7, 9))
-    return np.where(X[:, 9:] > 0, first, second)
+    return np.where(X[:, 9:] > 0, _always(0, 1, 2, 3, 9)(X), _always(4, 5, 6, 7, 9)(X))
 
 
 PROBLEMS = {
@@ -143,11 +140,11 @@ def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
     for seed in SEEDS[profile]:
         noise = np.random.RandomState(seed)
         train, test = problem.draw(size.rows, noise), problem.draw(test_rows, noise)
-        options: dict[str, Any] = {
+        options: dict[str, Any] = SETTINGS | {
             "epochs": size.epochs,
             "batch_size": size.batch_size,
             "random_state": seed,
-        } | SETTINGS
+        }
         explainer = SubsetExplainer(problem.k, sampler=method, temperature=temperature, **options)
         scores = explainer.fit(problem.predict_proba, train).explain(test).scores
         found[seed] = round(median_rank(scores, problem.relevant(test)), 3)
@@ -158,10 +155,7 @@ def run(name: str, method: str, profile: str, test_rows: int = 10_000) -> Row:
 
 def write(rows: list[Row], folder: Path) -> Path:
     """Write `known-answers.json` into an existing folder, and return its path."""
-    path = folder / "known-answers.json"
-    content = {"rows": [asdict(row) for row in rows], "settings": SETTINGS, "machine": machine()}
-    write_result(path, content)
-    return path
+    return write_rows(folder / "known-answers.json", rows, SETTINGS)
 
 
 def table(rows: list[Row]) -> str:

@@ -1,18 +1,34 @@
-"""Folders of the trainings of an experiment, times that they took, and files of results."""
+"""What experiments share: plans and folders of trainings, the time they took, the machine, and files of results."""
 
 import json
+import os
+import platform
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
+
+import khot
 from khot._files import readable_json, write_text
+from khot.errors import InvalidValueError
 from khot.training.folders import cached_runs
 
+Plan = TypeVar("Plan")
 Result = TypeVar("Result")
+
+
+def find_plan(plans: Mapping[tuple[str, str], Plan], profile: str, dataset: str) -> Plan:
+    """Plan of the trainings for a profile and a dataset."""
+    if (profile, dataset) not in plans:
+        known = ", ".join(f"{name} ({kind})" for kind, name in plans)
+        raise InvalidValueError(f"there is no profile {profile!r} for {dataset!r}: choose one of {known}")
+    return plans[profile, dataset]
 
 
 @contextmanager
@@ -25,21 +41,15 @@ def runs(folder: Path | None, profile: str, experiment: str) -> Iterator[Path]:
         yield folder or cached_runs() / experiment
 
 
-@dataclass(frozen=True)
-class Minutes:
-    """Time of trainings.
-
-    Processor time is longer than wall-clock time with several threads, and shorter if other programs ran. None if it
-    was not measured.
-    """
-
-    minutes: float
-    processor_minutes: float | None
-
-
 def write_result(path: Path, content: dict[str, Any]) -> None:
     """Write or replace a file of results."""
     write_text(path, readable_json(content, allow_nan=True))
+
+
+def write_rows(path: Path, rows: Sequence[Any], settings: dict[str, Any]) -> Path:
+    """Write or replace a file with several results and the settings that they share; return its path."""
+    write_result(path, {"rows": [asdict(row) for row in rows], "settings": settings, "machine": machine()})
+    return path
 
 
 def read_results(
@@ -56,12 +66,31 @@ def read_results(
     return [result for _, result in sorted(found, key=lambda pair: pair[0])]
 
 
-def spent(*folders: Path) -> Minutes:
-    """Time of all trainings in some folders."""
+def spent(*folders: Path) -> dict[str, Any]:
+    """Minutes of all trainings in some folders, by the clock and of processors.
+
+    Processor time is longer with several threads, and shorter if other programs ran. None if it was not measured.
+    """
     histories = [json.loads(path.read_text()) for folder in folders for path in folder.rglob("history.json")]
     records = [record for history in histories for record in history["epochs"]]
     worked = [record.get("processor_seconds") for record in records]
-    return Minutes(
-        minutes=round(sum(record["seconds"] for record in records) / 60, 4),
-        processor_minutes=None if None in worked else round(sum(worked) / 60, 4),
-    )
+    return {
+        "minutes": round(sum(record["seconds"] for record in records) / 60, 4),
+        "processor_minutes": None if None in worked else round(sum(worked) / 60, 4),
+    }
+
+
+def machine(packages: tuple[str, ...] = ("torch", "numba", "numpy")) -> dict[str, Any]:
+    """Processor, cores, threads of torch, and versions of khot, Python and some packages."""
+    name, described = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
+    if described.exists():
+        lines = described.read_text().splitlines()
+        name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
+    versions = {"khot": khot.__version__, "python": platform.python_version()}
+    versions |= {package: version(package) for package in packages}
+    return {"processor": name, "cores": os.cpu_count(), "threads": torch.get_num_threads(), "versions": versions}
+
+
+def percent(share: float) -> float:
+    """Share as a percentage with two decimals."""
+    return round(100 * float(share), 2)

@@ -4,7 +4,6 @@ The paper takes the top k of each relaxed vector as the chosen subset. khot's ha
 which is exact at every temperature. Below temperature 1 the two can differ; both are reported.
 """
 
-import platform
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,12 +12,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-import khot
 from khot import _checks
+from khot._renamed import renamed
 from khot._report.figures import subset_histogram
 from khot.distributions import Subset
 from khot.errors import InvalidValueError
-from khot.experiments.runs import write_result
+from khot.experiments.runs import machine, write_result
 from khot.keys import gumbel_keys
 from khot.topk import hard_topk, successive_softmax
 
@@ -54,6 +53,7 @@ class Result:
     versions: dict[str, str]
 
 
+@renamed(seed="random_state")
 def run(
     weights: Sequence[float] = WEIGHTS,
     k: int = K,
@@ -97,7 +97,7 @@ def run(
         hard=hard,
         paper_distance=PAPER_DISTANCE if is_paper else None,
         seconds=round(time.perf_counter() - began, 3),
-        versions={"khot": khot.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        versions=machine(("torch",))["versions"],
     )
 
 

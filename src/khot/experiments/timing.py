@@ -19,16 +19,18 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
+from khot._estimators.fitting import new_network
+from khot._renamed import renamed
 from khot._report.figures import timing_lines
 from khot.errors import InvalidValueError
-from khot.experiments.machine import machine
-from khot.experiments.runs import write_result
+from khot.experiments.runs import machine, write_result
 from khot.topk import neuralsort, successive_softmax
 
 Operator = Callable[[Tensor, int, float], Tensor]
 
 CANDIDATES, K, TRIALS, TEMPERATURE = (100, 1000, 5000), 5, 100, 1.0
-FIXED: dict[str, Any] = {"queries": 1, "dtype": "float32", "pass": "forward only, recorded by autograd"}
+PASS = "forward only, recorded by autograd"
+FIXED: dict[str, Any] = {"temperature": TEMPERATURE, "queries": 1, "dtype": "float32", "pass": PASS}
 LONG, BUDGET, FEWEST = 1.0, 30.0, 3  # trials of over LONG seconds are repeated for BUDGET seconds
 PUBLISHED, TEXTBOOK = "NeuralSort as published", "textbook successive softmax"
 PAPER = {  # seconds, for k = 5
@@ -91,18 +93,15 @@ def textbook_successive_softmax(keys: Tensor, k: int, temperature: float) -> Ten
     return total
 
 
-def _published(keys: Tensor, k: int, temperature: float) -> Tensor:
-    return published_neuralsort(keys, temperature)[:k].sum(-2)
-
-
 OPERATORS: dict[str, Operator] = {
-    PUBLISHED: _published,
+    PUBLISHED: lambda keys, k, temperature: published_neuralsort(keys, temperature)[:k].sum(-2),
     "khot.neuralsort": neuralsort,
     TEXTBOOK: textbook_successive_softmax,
     "khot.successive_softmax": successive_softmax,
 }
 
 
+@renamed(seed="random_state", candidates="n_candidates")
 def run(n_candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIALS, random_state: int = 0) -> Result:
     """Time the four operators for each number of candidates."""
     began = time.perf_counter()
@@ -113,14 +112,7 @@ def run(n_candidates: Sequence[int] = CANDIDATES, k: int = K, trials: int = TRIA
         raise InvalidValueError("n_candidates must hold at least one number, but got none: try 100 1000 5000")
     _checks.count(_checks.whole_number("k", k, least=1), min(candidates), ())
     rows = [row for m in candidates for row in _rows(m, k, trials, random_state)]
-    settings = {
-        "candidates": candidates,
-        "k": k,
-        "temperature": TEMPERATURE,
-        "trials": trials,
-        "seed": random_state,
-        **FIXED,
-    }
+    settings = {"candidates": candidates, "k": k, "trials": trials, "seed": random_state, **FIXED}
     return Result(settings, machine(), PAPER_SETTING, rows, minutes=round((time.perf_counter() - began) / 60, 2))
 
 
@@ -185,7 +177,8 @@ def _rows(m: int, k: int, trials: int, seed: int) -> list[Row]:
 
 def _measure(m: int, k: int, trials: int, seed: int) -> dict[str, list[tuple[float, float]]]:
     """Seconds of encoder and operator in every trial. The operators take turns, under the same load of the machine."""
-    encoder, images = _encoder(seed), torch.rand(m + 1, 1, 28, 28, generator=torch.Generator().manual_seed(seed))
+    encoder = new_network(seed, _encoder)
+    images = torch.rand(m + 1, 1, 28, 28, generator=torch.Generator().manual_seed(seed))
     for operator in OPERATORS.values():
         _trial(operator, k, encoder, images)  # compiles
     slowest = max(sum(_trial(operator, k, encoder, images)) for operator in OPERATORS.values())
@@ -209,13 +202,11 @@ def _trial(operator: Operator, k: int, encoder: nn.Module, images: Tensor) -> tu
     return embedded - began, ended - embedded
 
 
-def _encoder(seed: int) -> nn.Module:
+def _encoder() -> nn.Module:
     """Convnet for MNIST of Grover et al., with random weights."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        first = [nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2)]
-        second = [nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2)]
-        return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(800, 500), nn.ReLU())
+    first = [nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(800, 500), nn.ReLU())
 
 
 def _seconds(times: list[float]) -> Measured:
