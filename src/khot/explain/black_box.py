@@ -4,6 +4,7 @@ import copy
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ _TOLERANCE = 1e-2  # for the sum of the probabilities of a row, which may come f
 _REPEATED = 8  # cached rows that are queried again, to check that it is still the same model
 
 
+@dataclass
 class BlackBox:
     """A model that is queried on batches of rows; its answers are checked, and kept if there is a cache.
 
@@ -39,18 +41,17 @@ class BlackBox:
         Number of classes, by default as many as the first answer has.
     """
 
-    def __init__(
-        self, predict_proba: PredictProba, batch_size: int, cache: Path | None = None, classes: int | None = None
-    ) -> None:
-        if not callable(predict_proba):
+    predict_proba: PredictProba
+    batch_size: int
+    cache: Path | None = None
+    classes: int | None = None
+    _asked: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        if not callable(self.predict_proba):
             raise InvalidTypeError(
-                f"predict_proba must be a function of rows, but got {predict_proba!r}: pass model.predict_proba"
+                f"predict_proba must be a function of rows, but got {self.predict_proba!r}: pass model.predict_proba"
             )
-        self.predict_proba: PredictProba = predict_proba
-        self.batch_size: int = batch_size
-        self.cache: Path | None = cache
-        self.classes: int | None = classes
-        self._asked = 0
 
     def ask(self, rows: Any, what: str = "rows") -> NDArray[np.float32]:
         """Class probabilities (n, classes) of all rows. Error messages call the rows `what`."""

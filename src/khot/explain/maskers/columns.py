@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from khot import _checks
-from khot._estimators.scaling import mean_and_spread, one_for_zero
+from khot._estimators.scaling import Scaling, mean_and_spread, one_for_zero
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.explain.maskers.forms import array, data_frame, replaced
+from khot.explain.maskers.forms import array, data_frame, is_listing, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 
@@ -60,7 +60,12 @@ class Columns:
         twice = next((name for name in self.columns_ if self.columns_.count(name) > 1), None)
         if twice is not None:
             raise InvalidValueError(f"columns must have different names, but several are called {twice!r}: rename some")
-        self.names_ = self._find_names(values.shape[1])
+        unnamed = self.columns_ or [str(number) for number in range(values.shape[1])]
+        self.names_ = unnamed if self.names is None else list(self.names)
+        if len(self.names_) != values.shape[1]:
+            raise InvalidValueError(
+                f"names must be {values.shape[1]}, one for each column, but got {len(self.names_)}: pass as many"
+            )
         self.group_of_ = self._find_groups()
         mean, spread = mean_and_spread(lambda: [values])
         self.mean_, self.scale_ = mean.tolist(), one_for_zero(spread).tolist()
@@ -69,14 +74,13 @@ class Columns:
 
     def encode(self, X: Any) -> Items:  # noqa: N803
         """Columns scaled to mean 0 and variance 1; all items are present."""
-        with np.errstate(over="ignore"):
-            values = ((self._checked(X) - self.mean_) / self.scale_).astype(np.float32)
-        if not np.isfinite(values).all():
-            name = self.names_[np.argwhere(~np.isfinite(values))[0, 1]]
+        codes = Scaling(np.array(self.mean_), np.array(self.scale_))(torch.from_numpy(self._checked(X)))
+        if not codes.isfinite().all():
+            name = self.names_[(~codes.isfinite()).nonzero()[0, 1]]
             raise InvalidValueError(
                 f"columns must be about as large as in fit, and below 1e300, but {name!r} is not: divide it"
             )
-        return Items(torch.from_numpy(values), torch.ones(len(values), self._items, dtype=torch.bool))
+        return Items(codes, torch.ones(len(codes), self._items, dtype=torch.bool))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The table with the baseline in the columns that are not chosen."""
@@ -113,17 +117,10 @@ class Columns:
     def _items(self) -> int:
         return max(self.group_of_) + 1
 
-    def _find_names(self, count: int) -> list[str]:
-        unnamed = self.columns_ or [str(number) for number in range(count)]
-        names = unnamed if self.names is None else list(self.names)
-        if len(names) != count:
-            raise InvalidValueError(f"names must be {count}, one for each column, but got {len(names)}: pass as many")
-        return names
-
     def _find_groups(self) -> list[int]:
         if self.groups is None:
             return list(range(len(self.names_)))
-        if isinstance(self.groups, str) or not hasattr(self.groups, "__iter__"):
+        if not is_listing(self.groups):
             raise InvalidTypeError(f"groups must be lists of columns, but got {self.groups!r}: list them")
         self.groups = [_columns_of(group, number) for number, group in enumerate(self.groups)]
         group_of = [-1] * len(self.names_)
@@ -172,7 +169,7 @@ def _names(X: Any) -> list[str]:  # noqa: N803
 
 
 def _listed(name: str, names: Any) -> list[str]:
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
+    if not is_listing(names):
         raise InvalidTypeError(f"{name} must be a list of names, but got {names!r}: list one for each column")
     return [str(each) for each in names]
 
@@ -189,7 +186,7 @@ def _text(number: float) -> str:
 
 def _columns_of(group: Any, number: int) -> list[int | str]:
     """A group as a list of numbers and names."""
-    columns = [] if isinstance(group, str) or not hasattr(group, "__iter__") else list(group)
+    columns = list(group) if is_listing(group) else []
     if not columns:
         raise InvalidValueError(
             f"groups must be lists of columns, but group {number} is {group!r}: list a column, or leave it out"
