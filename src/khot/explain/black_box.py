@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from khot import _checks
 from khot._files import write_array
-from khot.errors import BlackBoxError, InvalidTypeError, RunFolderError, one_line
+from khot.errors import BlackBoxError, RunFolderError, one_line
 from khot.explain.maskers.forms import array, data_frame
 from khot.explain.maskers.items import take
 
@@ -48,10 +49,7 @@ class BlackBox:
     _asked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        if not callable(self.predict_proba):
-            raise InvalidTypeError(
-                f"predict_proba must be a function of rows, but got {self.predict_proba!r}: pass model.predict_proba"
-            )
+        _checks.function("predict_proba", self.predict_proba, "of rows, such as model.predict_proba")
 
     def ask(self, rows: Any, what: str = "rows") -> NDArray[np.float32]:
         """Class probabilities (n, classes) of all rows. Error messages call the rows `what`."""

@@ -86,21 +86,19 @@ class Columns:
         """The table with the baseline in the columns that are not chosen."""
         self._checked(X)
         baseline = np.asarray(self.mean_ if self.baseline is None else self.baseline)
-        back = np.argsort(self._order(_names(X)))
+        back = np.argsort(self._order(X))
         return replaced(X, chosen[:, np.asarray(self.group_of_)[back]], baseline[back])
 
     def in_order(self, X: Any) -> Any:  # noqa: N803
         """The table with its columns in the order of `fit`, as the model expects them."""
-        frame, names = data_frame(X), _names(X)
-        if not self.columns_ or len(names) != len(self.columns_):  # `encode` raises an error for the latter
+        if not self.columns_ or len(_names(X)) != len(self.columns_):  # `encode` raises an error for the latter
             return X
-        order = self._order(names)
-        return X if order == sorted(order) else frame[:, order].to_native()
+        order = self._order(X)
+        return X if order == sorted(order) else data_frame(X)[:, order].to_native()
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """Texts ``name = value`` of the columns of each group."""
-        names = [str(name) for name in row.index] if hasattr(row, "iloc") else _names(row)
-        numbers = _shortest(array("a row", row).reshape(-1))[self._order(names)]
+        numbers = _shortest(array("a row", row).reshape(-1))[self._order(row)]
         values = [f"{name} = {_text(number)}" for name, number in zip(self.names_, numbers, strict=True)]
         groups = np.asarray(self.group_of_)
         return [(", ".join(values[i] for i in np.flatnonzero(groups == g)), g) for g in range(self._items)]
@@ -142,7 +140,7 @@ class Columns:
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
         values = _numbers(X)
-        order = self._order(_names(X))
+        order = self._order(X)
         if values.shape[1] != len(self.names_):
             others = [repr(name) for name in _names(X) if name not in self.columns_]
             unknown = f", such as {others[0]}" if others and self.columns_ else ""
@@ -152,8 +150,9 @@ class Columns:
             )
         return values[:, order]
 
-    def _order(self, names: list[str]) -> list[int]:
-        """Positions of the columns of `fit` among columns with the given names."""
+    def _order(self, X: Any) -> list[int]:  # noqa: N803
+        """Positions of the columns of `fit` in a table or row."""
+        names = _names(X)
         if not (names and self.columns_):
             return list(range(len(self.names_)))
         for name in self.columns_:
@@ -163,7 +162,9 @@ class Columns:
 
 
 def _names(X: Any) -> list[str]:  # noqa: N803
-    """Names of the columns of a data frame, none for an array."""
+    """Names of the columns of a data frame or of a row of one, none for an array."""
+    if hasattr(X, "iloc") and X.ndim == 1:
+        return [str(name) for name in X.index]
     frame = data_frame(X)
     return [] if frame is None else [str(name) for name in frame.columns]
 
@@ -208,8 +209,8 @@ def _baseline(baseline: Any, count: int) -> list[float]:
     return values.astype(float).tolist()
 
 
-def _must_hold_numbers(X: Any) -> None:  # noqa: N803
-    """Refuse texts, categories and dates in a data frame, which might convert to numbers."""
+def _numbers(X: Any) -> np.ndarray:  # noqa: N803
+    """The table in float64. Texts, categories and dates are refused, even if they could be converted."""
     import narwhals
 
     others = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Binary)
@@ -220,10 +221,6 @@ def _must_hold_numbers(X: Any) -> None:  # noqa: N803
                 f"a table must consist of numbers, but column {name!r} is {dtype}: encode it as numbers, or drop it; "
                 "for texts pass the column alone, and masker='words'"
             )
-
-
-def _numbers(X: Any) -> np.ndarray:  # noqa: N803
-    _must_hold_numbers(X)
     values = array("a table", X)
     try:
         if values.dtype.kind not in "biufO":
