@@ -49,7 +49,7 @@ class BlackBox:
     _asked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        _checks.function("predict_proba", self.predict_proba, "of rows, such as model.predict_proba")
+        _checks.function("predict_proba", self.predict_proba, "of rows")
 
     def ask(self, rows: Any, what: str = "rows") -> NDArray[np.float32]:
         """Class probabilities (n, classes) of all rows. Error messages call the rows `what`."""
