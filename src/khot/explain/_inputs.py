@@ -135,8 +135,8 @@ def row_names(value: Any, rows: int) -> list[int | str] | None:
     """Names of the rows as ints if all are, else as texts."""
     if value is None:
         return None
-    names = list(value) if is_listing(value) else value
-    if not isinstance(names, list) or len(names) != rows:
+    names = list(value) if is_listing(value) else []
+    if len(names) != rows:
         raise InvalidValueError(f"row_names must name the {rows} rows of X, but got {value!r}: pass a list of as many")
     numbers = [name.item() if isinstance(name, Tensor | np.number) and name.ndim == 0 else name for name in names]
     if all(_checks.is_integer(number) and abs(number) < 2**63 for number in numbers):

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -244,10 +244,7 @@ class SubsetExplainer(BaseEstimator):
         self._check_fitted()
         rows = _inputs.count_rows(X, least=1)
         row_names = X.index if row_names is None and hasattr(X, "iloc") else row_names
-        names: dict[str, Any] = {
-            "class_names": _inputs.class_names(self.class_names),
-            "row_names": _inputs.row_names(row_names, rows),
-        }
+        row_names, class_names = _inputs.row_names(row_names, rows), _inputs.class_names(self.class_names)
         X = in_order(self.masker_, X)  # noqa: N806
         items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
@@ -259,10 +256,8 @@ class SubsetExplainer(BaseEstimator):
         logits = self.module_.score(items, self._predicted_classes(full))
         chosen = choose_items(logits, *limits, self.k).bool().numpy()
         scores, free = logits.masked_fill(~items.present, -torch.inf), limits.eligible & ~limits.forced
-        explanation = Explanation(self.masker_, X, chosen, scores.numpy(), full, **names, eligible=free.numpy())
-        if black_box is None:
-            return explanation
-        return replace(explanation, masked=black_box.ask(masked(self.masker_, X, chosen), "masked rows"))
+        alone = None if black_box is None else black_box.ask(masked(self.masker_, X, chosen), "masked rows")
+        return Explanation(self.masker_, X, chosen, scores.numpy(), full, alone, class_names, row_names, free.numpy())
 
     def save(self, path: Path | str) -> None:
         """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.
