@@ -175,8 +175,8 @@ class _Training:
         try:
             return module, fit(module, loss, kept.tensors(), settings, verbose=verbose, **options)
         except DivergedError as error:
-            hint = "try a smaller learning_rate, or another temperature or random_state"
-            raise DivergedError(error.what, error.checkpoint, hint) from error
+            error.hint = "try a smaller learning_rate, or another temperature or random_state"
+            raise
 
 
 def _settings(explainer: Any, temperature: float, epochs: int, batch_size: int) -> Settings:
