@@ -88,8 +88,10 @@ sphinx_gallery_conf = {
 
 
 def _skip_what_others_define(app, kind, name, member, skip, options):
-    """Leave out the members that a class of khot inherits from torch or scikit-learn."""
+    """Leave out members inherited from torch or scikit-learn, and functions that are only the default of a field."""
     function = getattr(member, "fget", member)
+    if getattr(function, "__name__", name) != name:
+        return True
     module = getattr(function, "__module__", None) or "khot"
     return None if module.startswith("khot") else True
 

@@ -13,7 +13,7 @@ from khot.explain.networks import ColumnPredictor, ColumnSelector
 from khot.explain.samplers import find as find_sampler
 from khot.topk import successive_softmax
 from khot.training import Step
-from tests.explain.test_estimator import TEXTS, from_words
+from tests.explain.problems import TEXTS, from_words
 
 NOISE = np.random.RandomState(0)
 X = NOISE.randn(1000, 6)

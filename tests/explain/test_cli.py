@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from khot.cli import app, main
 from khot.explain import SubsetExplainer
-from tests.explain.test_estimator import TEXTS, X, from_last_column, from_words
+from tests.explain.problems import TEXTS, X, from_last_column, from_words
 
 QUICK = "--temperature 0.5 --epochs 6 --batch-size 50"
 MODEL = """

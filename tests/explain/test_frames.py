@@ -8,7 +8,7 @@ import pytest
 
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.explain import Columns, SubsetExplainer, Tokens, fidelity
-from tests.explain.test_estimator import X, from_last_column, quick
+from tests.explain.problems import X, from_last_column, quick
 
 NAMES = list("abcde")
 ROWS = X[:60]

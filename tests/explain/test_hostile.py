@@ -22,7 +22,7 @@ from khot.explain import Columns, Patches, SubsetExplainer, Tokens, fidelity
 from khot.explain._module import rows_at_once
 from khot.explain.maskers import Items
 from khot.topk import hard_topk
-from tests.explain.test_estimator import TEXTS, X, from_last_column, quick
+from tests.explain.problems import TEXTS, X, from_last_column, quick
 
 FEW = X[:60]
 

@@ -1,10 +1,4 @@
-import json
-import time
-import unicodedata
-
 import numpy as np
-import pandas
-import polars
 import pyarrow
 import pytest
 import scipy.sparse
@@ -12,150 +6,7 @@ import torch
 
 from khot.errors import KhotError
 from khot.explain import Columns, Explanation, Patches, Sentences, Tokens, Words
-
-TEXTS = ["The film, frankly, wasn't good.", "Good!", "", "A good   film?  Yes.\nReally (truly)."]
-
-
-def flags(items: int, *chosen: int) -> np.ndarray:
-    return np.isin(np.arange(items), chosen)[None]
-
-
-def test_words_keep_their_order_and_spelling():
-    masker = Words(length=6).fit(TEXTS)
-    assert masker.mask(TEXTS[:1], flags(6, 4, 0)) == ["The good"]
-    assert Words(length=6, filler="-").fit(TEXTS).mask(TEXTS[:1], flags(6, 4)) == ["- - - - good"]
-    assert masker.mask([TEXTS[2]], flags(6, 0)) == [""]
-
-
-def test_absent_words_are_padding_and_rare_ones_are_one():
-    items = Words(vocabulary=1, length=6).fit(TEXTS).encode(TEXTS)
-    assert items.present.sum(1).tolist() == [5, 1, 0, 6]
-    assert items.codes[0].tolist() == [1, 1, 1, 1, 2, 0]  # good is the most frequent word
-    assert items.codes[1].tolist() == [2, 0, 0, 0, 0, 0]
-
-
-def test_of_long_texts_the_last_words_are_items():
-    masker = Words(length=2).fit(TEXTS)
-    assert masker.mask(TEXTS[:1], flags(2, 0)) == ["wasn't"]
-    assert masker.pieces(TEXTS[0])[0] == ("The film, frankly, ", None)
-
-
-@pytest.mark.parametrize("masker", [Words(length=9), Sentences(sentences=3)])
-def test_pieces_are_the_text(masker):
-    masker.fit(TEXTS)
-    present = masker.encode(TEXTS).present
-    for text, there in zip(TEXTS, present, strict=True):
-        pieces = masker.pieces(text)
-        assert "".join(piece for piece, _ in pieces) == text
-        assert [item for _, item in pieces if item is not None] == list(range(int(there.sum())))
-
-
-def test_sentences_end_at_marks_and_line_breaks():
-    masker = Sentences(sentences=4).fit(TEXTS)
-    assert [piece for piece, item in masker.pieces(TEXTS[3]) if item is not None] == [
-        "A good   film?",
-        "Yes.",
-        "Really (truly).",
-    ]
-    assert masker.mask([TEXTS[3]], flags(4, 2, 0)) == ["A good   film? Really (truly)."]
-    codes = masker.encode(TEXTS).codes
-    assert codes.shape == (4, 4, 100)
-    assert (codes[3] != 0).sum(-1).tolist() == [3, 1, 2, 0]
-
-
-@pytest.mark.parametrize("masker", [Words(length=3), Sentences(sentences=2, length=3)])
-def test_a_second_fit_forgets_the_words_of_the_first(masker):
-    masker.fit(["old words"]).encode(["old words"])
-    codes = masker.fit(["new texts and words"]).encode(["old new"]).codes
-    assert codes.flatten()[:2].tolist() == [1, 3]  # and, new, texts, words
-
-
-def test_words_with_marks_are_one_word_and_known():
-    for word in ("İstanbul", unicodedata.normalize("NFD", "résumé"), "हिन्दी"):
-        masker = Words(length=3).fit([word])
-        assert masker.encode([word]).codes.tolist() == [[2, 0, 0]]
-        assert masker.pieces(word) == [(word, 0)]
-
-
-def test_long_runs_without_words_take_no_time():
-    masker = Sentences().fit(TEXTS)
-    start = time.perf_counter()
-    assert masker.pieces("—" * 20_000) == [("—" * 20_000, None)]
-    assert time.perf_counter() - start < 1
-
-
-def test_sentences_begin_after_marks_and_keep_what_closes_them():
-    masker = Sentences().fit(TEXTS)
-    text = '... "Stop." -- !) he said?! (Twice.)\n***\n- so'
-    items = [piece for piece, item in masker.pieces(text) if item is not None]
-    assert items == ['"Stop."', "he said?!", "(Twice.)", "- so"]
-
-
-def test_dots_inside_words_end_no_sentence():
-    masker = Sentences().fit(TEXTS)
-    text = "It has 3.5 stars at www.foo.com/a?b=1. 好。Yes!"
-    assert [piece for piece, item in masker.pieces(text) if item is not None] == [
-        "It has 3.5 stars at www.foo.com/a?b=1.",
-        "好。",
-        "Yes!",
-    ]
-    for hostile in ("." * 10**6 + "a", ".'" * 10**6, "a" + "'" * 10**6):
-        start = time.perf_counter()
-        masker.pieces(hostile)
-        assert time.perf_counter() - start < 5
-
-
-def test_texts_stay_in_their_form():
-    chosen = np.array([[True, False]] * 2)
-    for masker, masked in ((Words(length=2), ["fine", "dull"]), (Words(length=2, filler="-"), ["fine -", "dull -"])):
-        masker.fit(["fine film", "dull film"])
-        assert masker.mask(["fine film", "dull film"], chosen) == masked
-        for dtype in (np.str_, object):
-            given = np.array(["fine film", "dull film"], dtype=dtype)
-            assert masker.mask(given, chosen).tolist() == masked
-            assert masker.mask(given, chosen).dtype.kind == given.dtype.kind
-
-
-def test_series_of_texts_stay_series():
-    series = pandas.Series(["fine film", "dull film"], index=[5, 7], name="review")
-    masked = Words(length=2).fit(series).mask(series, np.array([[True, False]] * 2))
-    pandas.testing.assert_series_equal(masked, pandas.Series(["fine", "dull"], index=[5, 7], name="review"))
-
-
-def test_series_of_polars_stay_series():
-    series = polars.Series("review", ["fine film", "dull film"])
-    masked = Words(length=2).fit(series).mask(series, np.array([[True, False]] * 2))
-    assert masked.equals(polars.Series("review", ["fine", "dull"]), check_names=True)
-
-
-def test_columns_are_replaced_by_their_means():
-    X = np.array([[1.0, 10.0], [3.0, 30.0]])  # noqa: N806
-    masker = Columns().fit(X)
-    np.testing.assert_array_equal(masker.mask(X, np.array([[True, False], [False, True]])), [[1, 20], [2, 30]])
-    np.testing.assert_allclose(masker.encode(X).codes, [[-1, -1], [1, 1]], rtol=1e-6)
-    given = Columns(baseline=[0.0, 5.0]).fit(X)
-    np.testing.assert_array_equal(given.mask(X, np.zeros((2, 2), bool)), [[0, 5], [0, 5]])
-
-
-def test_groups_of_columns_are_one_item():
-    X = np.array([[1.0, 0.0, 1.0], [3.0, 1.0, 0.0]])  # noqa: N806
-    masker = Columns(groups=[[1, 2], [0]]).fit(X)
-    assert masker.encode(X).present.shape == (2, 2)
-    np.testing.assert_array_equal(masker.mask(X, np.array([[True, False]] * 2)), [[2, 0, 1], [2, 1, 0]])
-    assert masker.pieces(X[0]) == [("1 = 0, 2 = 1", 0), ("0 = 1", 1)]
-
-
-def test_data_frames_stay_data_frames():
-    frame = pandas.DataFrame({"age": [1, 3], "pay": [10.0, 30.0]}, index=["x", "y"])
-    masker = Columns(groups=[["pay"], ["age"]]).fit(frame)
-    masked = masker.mask(frame, np.array([[True, False]] * 2))
-    assert list(masked.columns) == ["age", "pay"]
-    assert list(masked.index) == ["x", "y"]
-    assert masked["age"].tolist() == [2, 2]
-    assert masker.pieces(frame.iloc[0]) == [("pay = 10", 0), ("age = 1", 1)]
-
-
-HALF = np.array([[True, False], [False, True]])
+from tests.explain.chosen import HALF, TEXTS, flags
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32])
@@ -207,46 +58,6 @@ def test_tensors_of_whole_numbers():
     assert (masked.dtype, masked[0, 0].tolist()) == (torch.uint8, [0, 1, 8, 8])
 
 
-def test_tables_of_arrow_go_by_their_names():
-    table = pyarrow.table({"age": [1, 3], "pay": [10.0, 30.0], "kids": [1, 2]})
-    masker = Columns(groups=[["pay"], ["age", "kids"]]).fit(table)
-    assert masker.names_ == ["age", "pay", "kids"]
-    other = table.select(["kids", "pay", "age"])
-    np.testing.assert_array_equal(masker.encode(other).codes, masker.encode(table).codes)
-    masked = masker.mask(other, np.array([[True, False]] * 2))
-    assert masked.to_pydict() == {"kids": [1.5, 1.5], "pay": [10.0, 30.0], "age": [2, 2]}
-    assert masked.schema.field("age").type == pyarrow.int64()
-    assert masker.pieces(other.slice(0, 1)) == [("pay = 10", 0), ("age = 1, kids = 1", 1)]
-    with pytest.raises(KhotError, match="'age' is not there"):
-        masker.encode(other.rename_columns(["kids", "pay", "years"]))
-    np.testing.assert_array_equal(masker.encode(np.asarray(table)).codes, masker.encode(table).codes)
-    named = Columns(names=["Age", "Pay", "Kids"]).fit(table)
-    assert named.pieces(other.slice(0, 1))[0] == ("Age = 1", 0)
-
-
-@pytest.mark.parametrize("package", [pandas, polars])
-def test_data_frames_keep_the_types_of_columns(package):
-    frame = package.DataFrame({"age": [1, 3], "pay": [10.0, 30.0], "kids": [1, 2]})
-    frame = frame.astype({"age": "int32"}) if package is pandas else frame
-    masker = Columns().fit(frame)
-    other = frame[["kids", "pay", "age"]]
-    masked = masker.mask(other, np.array([[False, True, False]] * 2))
-    assert type(masked) is type(frame)
-    assert list(masked.columns) == ["kids", "pay", "age"]
-    assert (masked["age"].to_list(), masked["kids"].to_list()) == ([2, 2], [1.5, 1.5])
-    assert (masked["age"].dtype, masked["pay"].dtype) == (frame["age"].dtype, frame["pay"].dtype)
-    row = other.iloc[0] if package is pandas else other[0]
-    assert masker.pieces(row) == [("age = 1", 0), ("pay = 10", 1), ("kids = 1", 2)]
-
-
-def test_data_frames_with_numbers_for_names():
-    frame = pandas.DataFrame([[1.0, 10.0], [3.0, 30.0]])
-    masked = Columns().fit(frame).mask(frame[[1, 0]], HALF)
-    pandas.testing.assert_frame_equal(masked, pandas.DataFrame({1: [20.0, 30.0], 0: [1.0, 2.0]})[[1, 0]])
-    with pytest.raises(KhotError, match="different names"):
-        Columns().fit(pandas.DataFrame([[1.0, 10.0]], columns=["a", "a"]))
-
-
 def test_columns_that_are_constant_up_to_rounding_are_not_blown_up():
     X = np.column_stack([np.full(40, 0.1), np.arange(40.0)])  # noqa: N806
     masker = Columns().fit(X)
@@ -265,21 +76,6 @@ def test_large_columns_have_finite_codes():
         Columns().fit([[1e308], [-1.5e308]]).encode([[1.7e308]])
     with pytest.raises(KhotError, match="about as large as in fit"):
         Patches().fit(np.eye(4)[None]).encode(np.full((1, 4, 4), 1e200))
-
-
-def test_columns_take_numbers_of_numpy():
-    X = np.array([[1.0, 10.0], [3.0, 30.0]], np.float32)  # noqa: N806
-    masker = Columns(groups=np.array([[1], [0]]), baseline=np.array([0, 5], np.float32), names=np.array(["a", "b"]))
-    masker.fit(X)
-    assert masker.pieces(X[0]) == [("b = 10", 0), ("a = 1", 1)]
-    json.dumps([masker.groups, masker.baseline, masker.names])
-    assert Patches(size=np.int64(2), baseline=np.float32(0.5)).fit(np.zeros((1, 4, 4))).baseline == 0.5
-
-
-def test_long_numbers_are_shown_in_full():
-    assert Columns(names=["id"]).fit([[1], [2]]).pieces([123456789]) == [("id = 123456789", 0)]
-    assert Columns().fit([[1], [2]]).pieces(np.array([0.1], np.float32)) == [("0 = 0.1", 0)]
-    assert Columns().fit([[1], [2]]).pieces(np.array([True])) == [("0 = 1", 0)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from torch import nn
 from khot.errors import ModelFileError
 from khot.explain import Columns, SubsetExplainer, Words
 from khot.topk import neuralsort, successive_softmax
-from tests.explain.test_estimator import TEXTS, X, from_last_column, from_words, quick
+from tests.explain.problems import TEXTS, X, from_last_column, from_words, quick
 
 
 class Half(Columns):

@@ -16,16 +16,12 @@ def members(archive: Path, wanted: re.Pattern[str]) -> Iterator[tuple[re.Match[s
     """Yield the name, as a match, and the content of each file in a tar archive whose whole name matches `wanted`."""
     with reading(archive), tarfile.open(archive) as tar:
         for member in tar:
-            _refuse_unsafe(member, archive)
+            path = PurePosixPath(member.name)
+            if not (member.isfile() or member.isdir()):
+                raise unusable(archive, f"its member {member.name} is neither a file nor a folder")
+            if path.is_absolute() or ".." in path.parts:
+                raise unusable(archive, f"its member {member.name} leads outside")
             name = wanted.fullmatch(member.name)
             content = tar.extractfile(member) if name else None
             if name and content:
                 yield name, content.read()
-
-
-def _refuse_unsafe(member: tarfile.TarInfo, archive: Path) -> None:
-    if not (member.isfile() or member.isdir()):
-        raise unusable(archive, f"its member {member.name} is neither a file nor a folder")
-    path = PurePosixPath(member.name)
-    if path.is_absolute() or ".." in path.parts:
-        raise unusable(archive, f"its member {member.name} leads outside")

@@ -14,12 +14,21 @@ _TIMEOUT = 30  # seconds without data
 
 def download(source: Source, target: Path) -> None:
     """Download a file from the first of its addresses that serves it undamaged."""
+    import pooch
     from requests import RequestException
 
+    # Some servers declare a .gz file as compressed for transport, and the client would then unpack it.
+    no_unpacking = {"Accept-Encoding": "identity"}
+    on_terminal = sys.stderr.isatty()
+    fetch = pooch.HTTPDownloader(progressbar=on_terminal, chunk_size=2**16, timeout=_TIMEOUT, headers=no_unpacking)
     problems = []
     for url in source.urls:
         try:
-            return _download_from(url, source.checksum, target)
+            with new_file(target) as part:
+                fetch(url, str(part), None)
+                if problem := checksum_problem(part, source.checksum):
+                    raise DownloadError(problem)
+            return
         except (RequestException, DownloadError) as error:
             problems.append(f"{url}: {_reason(error)}")
     raise DownloadError(
@@ -31,23 +40,6 @@ def download(source: Source, target: Path) -> None:
 def _reason(error: Exception) -> object:
     """The cause of a failed download; for a failed connection, the error that requests has wrapped is shorter."""
     return getattr(error.args[0], "reason", error) if error.args else error
-
-
-def _download_from(url: str, checksum: str | None, target: Path) -> None:
-    with new_file(target) as part:
-        _fetch(url, part)
-        if problem := checksum_problem(part, checksum):
-            raise DownloadError(problem)
-
-
-def _fetch(url: str, target: Path) -> None:
-    import pooch
-
-    # Some servers declare a .gz file as compressed for transport, and the client would then unpack it.
-    no_unpacking = {"Accept-Encoding": "identity"}
-    on_terminal = sys.stderr.isatty()
-    fetch = pooch.HTTPDownloader(progressbar=on_terminal, chunk_size=2**16, timeout=_TIMEOUT, headers=no_unpacking)
-    fetch(url, str(target), None)
 
 
 def checksum_problem(file: Path, checksum: str | None) -> str | None:

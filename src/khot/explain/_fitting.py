@@ -117,74 +117,66 @@ def answers_to(black_box: BlackBox, masker: Masker, X: Any, subsets: Tensor) -> 
     return torch.from_numpy(np.stack(answers, 1))
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Networks, the losses of their epochs, how their temperature was found, and the seconds that all of it took."""
-
-    module: Explainer
-    history: list[dict[str, Any]]
-    temperature: float
-    search: dict[float, float]
-    seconds: float
-
-
-def train(explainer: Any, rows: Rows, folder: Path) -> Trained:
-    """Train networks on most of the rows, at the temperature with the least loss on the others."""
+def train(explainer: Any, rows: Rows, folder: Path) -> None:
+    """Train networks on most of the rows, at the temperature with the least loss on the others, and keep them."""
     order = np.random.RandomState(explainer.random_state).permutation(len(rows))
     first = max(1, int(explainer.validation_share * len(order)))
-    held_out, kept = rows.take(order[:first]), rows.take(order[first:])
-    search, seconds, epochs = {}, 0.0, explainer.epochs
+    training = _Training(explainer, rows.take(order[first:]), rows.take(order[:first]))
+    epochs, losses, seconds = explainer.epochs, {}, 0.0
     if _searches(explainer):
-        short = max(explainer.search_epochs, _least_epochs(explainer, len(kept)))
+        short = max(explainer.search_epochs, training.least_epochs)
+        epochs = max(epochs, short)
         for value in TEMPERATURES:
-            search[value], took = _try(explainer, kept, held_out, value, short, folder / f"search-{value:g}")
+            losses[value], took = training.briefly(value, short, folder / f"search-{value:g}")
             seconds += took
             if explainer.verbose:
-                print(f"temperature {value:g}: validation loss {search[value]:.4f} after a short training")
-        temperature, epochs = min(search, key=lambda value: search[value]), max(epochs, short)
-    else:
-        temperature = float(explainer.temperature)
+                print(f"temperature {value:g}: validation loss {losses[value]:.4f} after a short training")
+    temperature = min(losses, key=lambda value: losses[value]) if losses else float(explainer.temperature)
     if explainer.verbose:
         print(f"temperature {temperature:g}:")
-    verbose = bool(explainer.verbose)
-    module, run = _train_at(temperature, explainer, kept, held_out, epochs, folder / "training", verbose)
-    best = run.best["validation"]
-    if kept.classes is not None and kept.answers is not None and held_out.answers is not None:
-        _warn_of_nothing_learnt(kept.answers.flatten(0, 1), held_out.answers.flatten(0, 1), best["answers"])
-    else:
-        _warn_of_nothing_learnt(kept.outputs, held_out.outputs, best["loss"])
-    return Trained(module, run.history, temperature, search, seconds + _seconds(run))
+    module, run = training.at(temperature, epochs, folder / "training", bool(explainer.verbose))
+    _warn_of_nothing_learnt(training.kept, training.held_out, run.best["validation"])
+    explainer.module_, explainer.history_, explainer.seconds_ = module, run.history, seconds + _seconds(run)
+    explainer.temperature_, explainer.search_ = temperature, losses
 
 
-def _try(
-    explainer: Any, kept: Rows, held_out: Rows, temperature: float, epochs: int, folder: Path
-) -> tuple[float, float]:
-    """The loss on held-out rows after a short training, infinity if it diverges, and the seconds it took."""
-    try:
-        _, run = _train_at(temperature, explainer, kept, held_out, epochs, folder, verbose=False)
-    except DivergedError:
-        return math.inf, 0.0
-    loss = run.best["validation"]["loss"]
-    return math.inf if loss is None else loss, _seconds(run)
+@dataclass(frozen=True)
+class _Training:
+    """What the trainings at all temperatures have in common."""
 
+    explainer: Any
+    kept: Rows
+    held_out: Rows
 
-def _train_at(
-    temperature: float, explainer: Any, kept: Rows, held_out: Rows, epochs: int, folder: Path, verbose: bool
-) -> tuple[Explainer, Run]:
-    """Train new networks at one temperature."""
-    settings = _settings(explainer, temperature, epochs, min(explainer.batch_size, len(kept)))
-    if settings.patience is not None:
-        settings = replace(settings, patience=max(settings.patience, _least_epochs(explainer, len(kept))))
-    module = new_module(explainer, kept.outputs.shape[1])
-    loss = ExplainLoss(int(explainer.k), find_sampler(explainer.sampler, explainer.relaxation))
-    validate = Validation(held_out, int(explainer.k))
-    options: dict[str, Any] = {"folder": folder, "resume": explainer.resume, "about": about(explainer)}
-    options |= {"device": explainer.device, "verbose": verbose}
-    try:
-        return module, fit(module, loss, kept.tensors(), settings, validate=validate, **options)
-    except DivergedError as error:
-        hint = "try a smaller learning_rate, or another temperature or random_state"
-        raise DivergedError(error.what, error.checkpoint, hint) from error
+    @property
+    def least_epochs(self) -> int:
+        """Number of epochs until a loss means something: with few rows, an epoch has few steps."""
+        return math.ceil(_LEAST_STEPS / (len(self.kept) // min(self.explainer.batch_size, len(self.kept))))
+
+    def briefly(self, temperature: float, epochs: int, folder: Path) -> tuple[float, float]:
+        """The loss on held-out rows after a short training, infinity if it diverges, and the seconds it took."""
+        try:
+            _, run = self.at(temperature, epochs, folder, verbose=False)
+        except DivergedError:
+            return math.inf, 0.0
+        loss = run.best["validation"]["loss"]
+        return math.inf if loss is None else loss, _seconds(run)
+
+    def at(self, temperature: float, epochs: int, folder: Path, verbose: bool) -> tuple[Explainer, Run]:
+        """New networks, trained at one temperature."""
+        explainer, kept = self.explainer, self.kept
+        settings = _settings(explainer, temperature, epochs, min(explainer.batch_size, len(kept)))
+        if settings.patience is not None:
+            settings = replace(settings, patience=max(settings.patience, self.least_epochs))
+        module = new_module(explainer, kept.outputs.shape[1])
+        loss = ExplainLoss(int(explainer.k), find_sampler(explainer.sampler, explainer.relaxation))
+        options: dict[str, Any] = {"folder": folder, "resume": explainer.resume, "about": about(explainer)}
+        options |= {"validate": Validation(self.held_out, int(explainer.k)), "device": explainer.device}
+        try:
+            return module, fit(module, loss, kept.tensors(), settings, verbose=verbose, **options)
+        except DivergedError as error:
+            error.hint = "try a smaller learning_rate, or another temperature or random_state"
+            raise
 
 
 def _settings(explainer: Any, temperature: float, epochs: int, batch_size: int) -> Settings:
@@ -201,19 +193,18 @@ def _settings(explainer: Any, temperature: float, epochs: int, batch_size: int) 
     )
 
 
-def _least_epochs(explainer: Any, rows: int) -> int:
-    """Number of epochs until a loss means something: with few rows, an epoch has few steps."""
-    return math.ceil(_LEAST_STEPS / (rows // min(explainer.batch_size, rows)))
-
-
 def _seconds(run: Run) -> float:
     return sum(record["seconds"] for record in run.history)
 
 
-def _warn_of_nothing_learnt(kept: Tensor, held_out: Tensor, loss: float | None) -> None:
-    """Compare the loss with the one of predicting the mean of the outputs (n, classes), and with the least possible."""
-    constant = -torch.xlogy(held_out, kept.mean(0)).sum(1).mean().item()
-    least = torch.special.entr(held_out).sum(1).mean().item()
+def _warn_of_nothing_learnt(kept: Rows, held_out: Rows, best: dict[str, Any]) -> None:
+    """Compare the loss with the one of predicting the mean of the targets, and with the least possible."""
+    if kept.classes is not None and kept.answers is not None and held_out.answers is not None:
+        known, targets, loss = kept.answers.flatten(0, 1), held_out.answers.flatten(0, 1), best["answers"]
+    else:
+        known, targets, loss = kept.outputs, held_out.outputs, best["loss"]
+    constant = -torch.xlogy(targets, known.mean(0)).sum(1).mean().item()
+    least = torch.special.entr(targets).sum(1).mean().item()
     if loss is not None and constant - least > _NOTHING and constant - loss < _LEARNT * (constant - least):
         warnings.warn(
             f"the predictor hardly knows from the chosen items what the model predicts: its loss on held-out rows is "

@@ -1,7 +1,7 @@
 """Checks of the input of an explainer, apart from numbers: maskers, networks, rows, flags, names and folders."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError, RunFolderError
 from khot.explain.maskers import Columns, Items, Masker, Patches, Sentences, Tokens, Words
-from khot.explain.maskers.forms import array, data_frame, must_be_dense
+from khot.explain.maskers.forms import array, is_listing, must_be_dense
 from khot.explain.maskers.items import take
 from khot.training.folders import check_about, in_use
 
@@ -135,8 +135,8 @@ def row_names(value: Any, rows: int) -> list[int | str] | None:
     """Names of the rows as ints if all are, else as texts."""
     if value is None:
         return None
-    names = list(value) if _is_listing(value) else value
-    if not isinstance(names, list) or len(names) != rows:
+    names = list(value) if is_listing(value) else []
+    if len(names) != rows:
         raise InvalidValueError(f"row_names must name the {rows} rows of X, but got {value!r}: pass a list of as many")
     numbers = [name.item() if isinstance(name, Tensor | np.number) and name.ndim == 0 else name for name in names]
     if all(_checks.is_integer(number) and abs(number) < 2**63 for number in numbers):
@@ -146,13 +146,6 @@ def row_names(value: Any, rows: int) -> list[int | str] | None:
 
 def class_names(value: Any) -> list[str] | None:
     """Names of the classes as texts."""
-    if value is not None and not _is_listing(value):
+    if value is not None and not is_listing(value):
         raise InvalidTypeError(f"class_names must be a sequence of names, but got {value!r}: pass a list")
     return None if value is None else [str(name) for name in value]
-
-
-def _is_listing(value: Any) -> bool:
-    """Whether a value is a sequence, which texts, sets and tables are not."""
-    return (
-        isinstance(value, Iterable) and not isinstance(value, str | bytes | Set | Mapping) and data_frame(value) is None
-    )

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
@@ -41,10 +41,9 @@ class Explainer(nn.Module):
 
     def score(self, items: Items, classes: Tensor | None) -> Tensor:
         """Logits (n, items) of any number of rows, on the CPU and without gradients."""
-        if self.training:
-            self.eval()
-        device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
-        found, step = [], rows_at_once(items.codes)
+        self.eval()
+        device, step = next(self.parameters()).device, rows_at_once(items.codes)
+        found = []
         with torch.no_grad():
             for start in range(0, len(items.codes), step):
                 part = slice(start, start + step)
@@ -75,18 +74,13 @@ class SelectorByClass(nn.Module):
         self.each = nn.ModuleList(selectors)
 
     def forward(self, codes: Tensor, classes: Tensor) -> Tensor:
-        labels = classes.unique().tolist()
-        if len(labels) == 1:  # such as for a single row
-            return self._scores(labels[0], codes)
-        groups = [(classes == label).nonzero().squeeze(1) for label in labels]
-        logits = torch.cat([self._scores(label, codes[rows]) for label, rows in zip(labels, groups, strict=True)])
-        return logits[torch.cat(groups).argsort()]
-
-    def _scores(self, label: int, codes: Tensor) -> Tensor:
-        if self.training and len(codes) == 1:  # batch normalisation has no statistics of one row
-            with evaluating(self.each[label]):
-                return self.each[label](codes)
-        return self.each[label](codes)
+        places, logits = [], []
+        for label in classes.unique().tolist():
+            places.append((classes == label).nonzero().squeeze(1))
+            alone = self.training and len(places[-1]) == 1  # batch normalisation has no statistics of one row
+            with evaluating(self.each[label]) if alone else nullcontext():
+                logits.append(self.each[label](codes[places[-1]]))
+        return torch.cat(logits)[torch.cat(places).argsort()]
 
 
 @contextmanager
@@ -126,37 +120,28 @@ def new_module(explainer: Any, classes: int) -> Explainer:
         own = explainer.predictor
         return Explainer(scores, explainer.masker_.predictor(classes) if own is None else own)
 
-    with _single_precision():
+    with ExitStack() as stack:
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)  # that of the codes
         return cast("Explainer", new_network(int(explainer.random_state), build))
-
-
-@contextmanager
-def _single_precision() -> Iterator[None]:
-    """Make new networks in the precision of the codes, whatever the default of torch."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def try_selector(module: Explainer, items: Items, by_class: bool) -> None:
     """Refuse a selector whose outputs do not fit the items."""
-    codes, present = items.codes[:2], items.present[:2]
-    classes = torch.zeros(len(codes), dtype=torch.int64) if by_class else None
-    logits = _try("selector", module, lambda: module.scores(codes, classes), codes)
-    check_shape("selector", logits, present.shape, "a logit for each item")
+    first = items.codes[:2]
+    classes = torch.zeros(len(first), dtype=torch.int64) if by_class else None
+    logits = _tried("selector", module, lambda: module.scores(first, classes), first)
+    check_shape("selector", logits, items.present[:2].shape, "a logit for each item")
 
 
 def try_predictor(module: Explainer, items: Items, classes: int) -> None:
     """Refuse a predictor whose outputs do not fit the classes."""
-    codes, present = items.codes[:2], items.present[:2]
-    logits = _try("predictor", module, lambda: module.predictor(codes, present.float()), codes)
+    first, mask = items.codes[:2], items.present[:2].float()
+    logits = _tried("predictor", module, lambda: module.predictor(first, mask), first)
     check_shape("predictor", logits, (2, classes), "a logit for each class of the model")
 
 
-def _try(name: str, module: nn.Module, call: Callable[[], Any], codes: Tensor) -> Any:
+def _tried(name: str, module: nn.Module, call: Callable[[], Any], codes: Tensor) -> Any:
     module.eval()
     try:
         with torch.no_grad():

@@ -14,7 +14,7 @@ from khot.explain import _inputs, maskers
 from khot.explain._fitting import check_parameters
 from khot.explain._module import new_module
 
-_SELECTOR, _PREDICTOR = "selector/", "predictor/"
+_NETWORKS = ("selector", "predictor")
 _ATTRIBUTES = ("temperature_", "classes_", "seen_", "history_", "seconds_", "limits_")
 
 
@@ -27,13 +27,12 @@ def write(folder: Path, explainer: Any) -> None:
         "relaxation": _relaxations.name_of(explainer.relaxation),
         "class_names": _inputs.class_names(explainer.class_names),
         "masker": _state(explainer.masker_),
-        "own": {name: getattr(explainer, name) is not None for name in ("selector", "predictor")},
+        "own": {name: getattr(explainer, name) is not None for name in _NETWORKS},
         "search": [[t, loss if loss < math.inf else None] for t, loss in explainer.search_.items()],  # as JSON has it
         **{name: getattr(explainer, name) for name in _ATTRIBUTES},
     }
-    module = explainer.module_
-    tensors = weights_of(module.selector, _SELECTOR) | weights_of(module.predictor, _PREDICTOR)
-    write_parts(folder, EXPLAINER, numbers, tensors)
+    selector, predictor = (weights_of(getattr(explainer.module_, name), f"{name}/") for name in _NETWORKS)
+    write_parts(folder, EXPLAINER, numbers, selector | predictor)
     discard(folder, EXPLAINER)
 
 
@@ -41,14 +40,13 @@ def read(folder: Path, kind: type[Any], masker: Any, selector: nn.Module | None,
     """An explainer of the class `kind` with what was written."""
     numbers, tensors = read_parts(folder, EXPLAINER)
     with reading(folder):
-        state, own = numbers["masker"], numbers["own"]
-        found = masker if state is None else _restored(state)
-        needed = {"masker": state is None, "selector": own["selector"], "predictor": own["predictor"]}
-    given = {"masker": masker, "selector": selector, "predictor": predictor}
-    for name, needs in needed.items():
-        if needs != (given[name] is not None):
-            hint = f"pass one of the same kind as {name}" if needs else f"do not pass a {name}"
-            raise ModelFileError(f"{folder} was saved {'with' if needs else 'without'} a {name} of your own: {hint}")
+        found = masker if numbers["masker"] is None else _restored(numbers["masker"])
+        own = {"masker": numbers["masker"] is None, **{name: numbers["own"][name] for name in _NETWORKS}}
+    for name, given in {"masker": masker, "selector": selector, "predictor": predictor}.items():
+        if own[name] and given is None:
+            raise ModelFileError(f"{folder} was saved with a {name} of your own: pass one of the same kind as {name}")
+        if given is not None and not own[name]:
+            raise ModelFileError(f"{folder} was saved without a {name} of your own: do not pass a {name}")
     with reading(folder):
         explainer = kind(
             numbers["k"],
@@ -67,8 +65,8 @@ def read(folder: Path, kind: type[Any], masker: Any, selector: nn.Module | None,
         explainer.search_ = {t: math.inf if loss is None else loss for t, loss in numbers["search"]}
         explainer.masker_, explainer.predict_proba_ = found, None
         module = new_module(explainer, numbers["classes_"])
-    load_weights(folder, module.selector, tensors, _SELECTOR)
-    load_weights(folder, module.predictor, tensors, _PREDICTOR)
+    for name in _NETWORKS:
+        load_weights(folder, getattr(module, name), tensors, f"{name}/")
     explainer.module_ = module
     return explainer
 

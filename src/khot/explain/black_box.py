@@ -4,6 +4,7 @@ import copy
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from khot import _checks
 from khot._files import write_array
-from khot.errors import BlackBoxError, InvalidTypeError, RunFolderError, one_line
+from khot.errors import BlackBoxError, RunFolderError, one_line
 from khot.explain.maskers.forms import array, data_frame
 from khot.explain.maskers.items import take
 
@@ -23,6 +25,7 @@ _TOLERANCE = 1e-2  # for the sum of the probabilities of a row, which may come f
 _REPEATED = 8  # cached rows that are queried again, to check that it is still the same model
 
 
+@dataclass
 class BlackBox:
     """A model that is queried on batches of rows; its answers are checked, and kept if there is a cache.
 
@@ -39,18 +42,14 @@ class BlackBox:
         Number of classes, by default as many as the first answer has.
     """
 
-    def __init__(
-        self, predict_proba: PredictProba, batch_size: int, cache: Path | None = None, classes: int | None = None
-    ) -> None:
-        if not callable(predict_proba):
-            raise InvalidTypeError(
-                f"predict_proba must be a function of rows, but got {predict_proba!r}: pass model.predict_proba"
-            )
-        self.predict_proba: PredictProba = predict_proba
-        self.batch_size: int = batch_size
-        self.cache: Path | None = cache
-        self.classes: int | None = classes
-        self._asked = 0
+    predict_proba: PredictProba
+    batch_size: int
+    cache: Path | None = None
+    classes: int | None = None
+    _asked: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        _checks.function("predict_proba", self.predict_proba, "of rows")
 
     def ask(self, rows: Any, what: str = "rows") -> NDArray[np.float32]:
         """Class probabilities (n, classes) of all rows. Error messages call the rows `what`."""

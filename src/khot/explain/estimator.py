@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from khot.sampling import Relaxation
 from khot.topk import successive_softmax
 
 
+@dataclass(eq=False, repr=False)
 class SubsetExplainer(BaseEstimator):
     """Explain any model by the k items of a row (words, columns, patches) most informative about its prediction.
 
@@ -125,70 +126,43 @@ class SubsetExplainer(BaseEstimator):
     Chen, Song, Wainwright & Jordan, "Learning to explain", ICML 2018.
     """
 
-    temperature_: float
-    search_: dict[float, float]
-    history_: list[dict[str, Any]]
-    seconds_: float
-    classes_: int
-    seen_: list[int]
-    random_choices_: int
-    masker_: Masker
-    module_: Explainer
-    limits_: dict[str, list[bool] | None]
-    predict_proba_: PredictProba | None
+    k: int
+    _: KW_ONLY
+    masker: str | Masker = "columns"
+    selector: nn.Module | None = None
+    predictor: nn.Module | None = None
+    sampler: str | Sampler = "subset"
+    relaxation: Relaxation = successive_softmax
+    for_class: bool = False
+    random_choices: int | None = None
+    temperature: str | float = "search"
+    epochs: int = 20
+    search_epochs: int = 2
+    batch_size: int = 100
+    learning_rate: Any = 1e-3
+    optimizer: Any = None
+    averaging: float | None = 0.999
+    patience: int | None = 3
+    validation_share: float = 0.1
+    model_batch_size: int = 256
+    class_names: Sequence[str] | None = None
+    device: str = "cpu"
+    random_state: int = 0
+    folder: Path | str | None = None
+    resume: bool = False
+    verbose: bool = False
 
-    def __init__(
-        self,
-        k: int,
-        *,
-        masker: str | Masker = "columns",
-        selector: nn.Module | None = None,
-        predictor: nn.Module | None = None,
-        sampler: str | Sampler = "subset",
-        relaxation: Relaxation = successive_softmax,
-        for_class: bool = False,
-        random_choices: int | None = None,
-        temperature: str | float = "search",
-        epochs: int = 20,
-        search_epochs: int = 2,
-        batch_size: int = 100,
-        learning_rate: Any = 1e-3,
-        optimizer: Any = None,
-        averaging: float | None = 0.999,
-        patience: int | None = 3,
-        validation_share: float = 0.1,
-        model_batch_size: int = 256,
-        class_names: Sequence[str] | None = None,
-        device: str = "cpu",
-        random_state: int = 0,
-        folder: Path | str | None = None,
-        resume: bool = False,
-        verbose: bool = False,
-    ) -> None:
-        self.k = k
-        self.masker = masker
-        self.selector = selector
-        self.predictor = predictor
-        self.sampler = sampler
-        self.relaxation = relaxation
-        self.for_class = for_class
-        self.random_choices = random_choices
-        self.temperature = temperature
-        self.epochs = epochs
-        self.search_epochs = search_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.averaging = averaging
-        self.patience = patience
-        self.validation_share = validation_share
-        self.model_batch_size = model_batch_size
-        self.class_names = class_names
-        self.device = device
-        self.random_state = random_state
-        self.folder = folder
-        self.resume = resume
-        self.verbose = verbose
+    temperature_: float = field(init=False)
+    search_: dict[float, float] = field(init=False)
+    history_: list[dict[str, Any]] = field(init=False)
+    seconds_: float = field(init=False)
+    classes_: int = field(init=False)
+    seen_: list[int] = field(init=False)
+    random_choices_: int = field(init=False)
+    masker_: Masker = field(init=False)
+    module_: Explainer = field(init=False)
+    limits_: dict[str, list[bool] | None] = field(init=False)
+    predict_proba_: PredictProba | None = field(init=False)
 
     def fit(
         self,
@@ -233,10 +207,9 @@ class SubsetExplainer(BaseEstimator):
             _inputs.check_unused(folder, self.resume, about(self))
             items, limits = self._encode(X, eligible, forced)
             rows = ask(self, black_box, X, items, limits)
-            trained = train(self, rows, folder)
+            train(self, rows, folder)
             self.classes_, self.seen_ = rows.outputs.shape[1], rows.outputs.argmax(1).unique().tolist()
-            self.module_, self.history_, self.seconds_ = trained.module, trained.history, trained.seconds
-            self.temperature_, self.search_, self.predict_proba_ = trained.temperature, trained.search, predict_proba
+            self.predict_proba_ = predict_proba
         return self
 
     def explain(
@@ -271,10 +244,7 @@ class SubsetExplainer(BaseEstimator):
         self._check_fitted()
         rows = _inputs.count_rows(X, least=1)
         row_names = X.index if row_names is None and hasattr(X, "iloc") else row_names
-        names: dict[str, Any] = {
-            "class_names": _inputs.class_names(self.class_names),
-            "row_names": _inputs.row_names(row_names, rows),
-        }
+        row_names, class_names = _inputs.row_names(row_names, rows), _inputs.class_names(self.class_names)
         X = in_order(self.masker_, X)  # noqa: N806
         items = encoded(self.masker_, X)
         eligible = self.limits_["eligible"] if eligible is None else eligible
@@ -286,10 +256,8 @@ class SubsetExplainer(BaseEstimator):
         logits = self.module_.score(items, self._predicted_classes(full))
         chosen = choose_items(logits, *limits, self.k).bool().numpy()
         scores, free = logits.masked_fill(~items.present, -torch.inf), limits.eligible & ~limits.forced
-        explanation = Explanation(self.masker_, X, chosen, scores.numpy(), full, **names, eligible=free.numpy())
-        if black_box is None:
-            return explanation
-        return replace(explanation, masked=black_box.ask(masked(self.masker_, X, chosen), "masked rows"))
+        alone = None if black_box is None else black_box.ask(masked(self.masker_, X, chosen), "masked rows")
+        return Explanation(self.masker_, X, chosen, scores.numpy(), full, alone, class_names, row_names, free.numpy())
 
     def save(self, path: Path | str) -> None:
         """Write the fitted explainer into a folder: numbers as JSON, tensors as safetensors.

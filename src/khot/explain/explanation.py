@@ -62,7 +62,7 @@ class Explanation:
     def items(self) -> list[list[str]]:
         """Texts of the chosen items of each row, in their order."""
         return [
-            [text.strip() for text, item in self._pieces(row) if item is not None and self.chosen[row, item]]
+            [text for text, item in self._pieces(row) if item is not None and self.chosen[row, item]]
             for row in range(len(self))
         ]
 
@@ -91,7 +91,7 @@ class Explanation:
         return [{"row": self._name(row), **record} for row in range(len(self)) for record in self._records(row)]
 
     def _records(self, row: int) -> list[dict[str, Any]]:
-        texts = {item: text.strip() for text, item in self._pieces(row) if item is not None}
+        texts = {item: text for text, item in self._pieces(row)}
         numbers = np.flatnonzero(self.chosen[row])
         order = np.argsort(-self.scores[row, numbers], kind="stable")
         return [
@@ -139,9 +139,13 @@ class Explanation:
         """
         from khot._report.explanations import write_explanations
 
-        marks = "" if hasattr(self.masker, "picture") else " The stronger the mark, the higher the score of the item."
-        introduction = f"{self._agreement()}{marks}".strip()
-        write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], introduction)
+        says = []
+        if self.full is not None and self.masked is not None:
+            share = f"{100 * self.agrees.mean():.1f}% of {len(self)} rows"
+            says.append(f"The model predicts the same class from the chosen items alone in {share}.")
+        if not hasattr(self.masker, "picture"):
+            says.append("The stronger the mark, the higher the score of the item.")
+        write_explanations(Path(path), title, [self._row_html(row) for row in range(len(self))], " ".join(says))
 
     def _repr_html_(self) -> str:
         from khot._report.explanations import STYLE
@@ -149,13 +153,6 @@ class Explanation:
         shown = min(len(self), 20)
         rest = f"<p>and {len(self) - shown} more</p>" if shown < len(self) else ""
         return f"<style>{STYLE}</style>" + "".join(self._row_html(row) for row in range(shown)) + rest
-
-    def _agreement(self) -> str:
-        """Share of the rows whose chosen items alone get the same class as the whole row."""
-        if self.full is None or self.masked is None:
-            return ""
-        share = 100 * self.agrees.mean()
-        return f"The model predicts the same class from the chosen items alone in {share:.1f}% of {len(self)} rows."
 
     def __str__(self) -> str:
         return "\n\n".join(self._row_text(row) for row in range(len(self)))
@@ -167,7 +164,8 @@ class Explanation:
         return one[0] if data_frame(one) is None else one
 
     def _pieces(self, row: int) -> list[tuple[str, int | None]]:
-        return list(self.masker.pieces(self._row(row)))
+        pieces = self.masker.pieces(self._row(row))
+        return [(text if item is None else text.strip(), item) for text, item in pieces]
 
     def _row_html(self, row: int) -> str:
         from khot._report.explanations import picture
@@ -202,7 +200,7 @@ class Explanation:
         for text, item in self._pieces(row):
             if item is not None and pieces and pieces[-1][1] is not None:
                 pieces.append((" · ", None))
-            pieces.append((text.strip() if item is not None else text, item))
+            pieces.append((text, item))
         return pieces
 
     def _heading(self, row: int) -> str:

@@ -163,7 +163,15 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int | NDA
     >>> largest_items(np.array([[0.1, 0.9, 0.5]]), np.array([[True, False, True]]), k=1)
     array([[False, False,  True]])
     """
-    wanted = _numbers_per_row(k, len(present)) if isinstance(k, np.ndarray) else _checks.whole_number("k", k, least=1)
+    if not isinstance(k, np.ndarray):
+        wanted = _checks.whole_number("k", k, least=1)
+    elif k.shape == (len(present),) and k.dtype.kind in "iu" and (k >= 0).all():
+        wanted = k[:, None]
+    else:
+        raise InvalidValueError(
+            f"k must be a whole number, or {len(present)} of them, one for each row, but got {k!r}: "
+            "pass 0 or more for each"
+        )
     scores, present = np.asarray(scores), np.asarray(present, dtype=bool)
     if scores.shape != present.shape or scores.ndim != 2:
         raise InvalidValueError(
@@ -174,14 +182,6 @@ def largest_items(scores: NDArray[Any], present: NDArray[np.bool_], k: int | NDA
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
     return (ranks < wanted) & present
-
-
-def _numbers_per_row(k: NDArray[np.integer], rows: int) -> NDArray[np.integer]:
-    if k.shape != (rows,) or k.dtype.kind not in "iu" or (k < 0).any():
-        raise InvalidValueError(
-            f"k must be a whole number, or {rows} of them, one for each row, but got {k!r}: pass 0 or more for each"
-        )
-    return k[:, None]
 
 
 def gradient_norms(model: nn.Module, X: Tensor, layer: nn.Module | None = None) -> NDArray[np.float32]:  # noqa: N803

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from khot import _checks
-from khot._estimators.scaling import mean_and_spread, one_for_zero
+from khot._estimators.scaling import Scaling, mean_and_spread, one_for_zero
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.explain.maskers.forms import array, data_frame, replaced
+from khot.explain.maskers.forms import array, data_frame, is_listing, replaced
 from khot.explain.maskers.items import Items
 from khot.explain.networks import ColumnPredictor, ColumnSelector
 
@@ -60,7 +60,12 @@ class Columns:
         twice = next((name for name in self.columns_ if self.columns_.count(name) > 1), None)
         if twice is not None:
             raise InvalidValueError(f"columns must have different names, but several are called {twice!r}: rename some")
-        self.names_ = self._find_names(values.shape[1])
+        unnamed = self.columns_ or [str(number) for number in range(values.shape[1])]
+        self.names_ = unnamed if self.names is None else list(self.names)
+        if len(self.names_) != values.shape[1]:
+            raise InvalidValueError(
+                f"names must be {values.shape[1]}, one for each column, but got {len(self.names_)}: pass as many"
+            )
         self.group_of_ = self._find_groups()
         mean, spread = mean_and_spread(lambda: [values])
         self.mean_, self.scale_ = mean.tolist(), one_for_zero(spread).tolist()
@@ -69,34 +74,31 @@ class Columns:
 
     def encode(self, X: Any) -> Items:  # noqa: N803
         """Columns scaled to mean 0 and variance 1; all items are present."""
-        with np.errstate(over="ignore"):
-            values = ((self._checked(X) - self.mean_) / self.scale_).astype(np.float32)
-        if not np.isfinite(values).all():
-            name = self.names_[np.argwhere(~np.isfinite(values))[0, 1]]
+        codes = Scaling(np.array(self.mean_), np.array(self.scale_))(torch.from_numpy(self._checked(X)))
+        if not codes.isfinite().all():
+            name = self.names_[(~codes.isfinite()).nonzero()[0, 1]]
             raise InvalidValueError(
                 f"columns must be about as large as in fit, and below 1e300, but {name!r} is not: divide it"
             )
-        return Items(torch.from_numpy(values), torch.ones(len(values), self._items, dtype=torch.bool))
+        return Items(codes, torch.ones(len(codes), self._items, dtype=torch.bool))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The table with the baseline in the columns that are not chosen."""
         self._checked(X)
         baseline = np.asarray(self.mean_ if self.baseline is None else self.baseline)
-        back = np.argsort(self._order(_names(X)))
+        back = np.argsort(self._order(X))
         return replaced(X, chosen[:, np.asarray(self.group_of_)[back]], baseline[back])
 
     def in_order(self, X: Any) -> Any:  # noqa: N803
         """The table with its columns in the order of `fit`, as the model expects them."""
-        frame, names = data_frame(X), _names(X)
-        if not self.columns_ or len(names) != len(self.columns_):  # `encode` raises an error for the latter
+        if not self.columns_ or len(_names(X)) != len(self.columns_):  # `encode` raises an error for the latter
             return X
-        order = self._order(names)
-        return X if order == sorted(order) else frame[:, order].to_native()
+        order = self._order(X)
+        return X if order == sorted(order) else data_frame(X)[:, order].to_native()
 
     def pieces(self, row: Any) -> list[tuple[str, int | None]]:
         """Texts ``name = value`` of the columns of each group."""
-        names = [str(name) for name in row.index] if hasattr(row, "iloc") else _names(row)
-        numbers = _shortest(array("a row", row).reshape(-1))[self._order(names)]
+        numbers = _shortest(array("a row", row).reshape(-1))[self._order(row)]
         values = [f"{name} = {_text(number)}" for name, number in zip(self.names_, numbers, strict=True)]
         groups = np.asarray(self.group_of_)
         return [(", ".join(values[i] for i in np.flatnonzero(groups == g)), g) for g in range(self._items)]
@@ -113,17 +115,10 @@ class Columns:
     def _items(self) -> int:
         return max(self.group_of_) + 1
 
-    def _find_names(self, count: int) -> list[str]:
-        unnamed = self.columns_ or [str(number) for number in range(count)]
-        names = unnamed if self.names is None else list(self.names)
-        if len(names) != count:
-            raise InvalidValueError(f"names must be {count}, one for each column, but got {len(names)}: pass as many")
-        return names
-
     def _find_groups(self) -> list[int]:
         if self.groups is None:
             return list(range(len(self.names_)))
-        if isinstance(self.groups, str) or not hasattr(self.groups, "__iter__"):
+        if not is_listing(self.groups):
             raise InvalidTypeError(f"groups must be lists of columns, but got {self.groups!r}: list them")
         self.groups = [_columns_of(group, number) for number, group in enumerate(self.groups)]
         group_of = [-1] * len(self.names_)
@@ -145,7 +140,7 @@ class Columns:
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
         values = _numbers(X)
-        order = self._order(_names(X))
+        order = self._order(X)
         if values.shape[1] != len(self.names_):
             others = [repr(name) for name in _names(X) if name not in self.columns_]
             unknown = f", such as {others[0]}" if others and self.columns_ else ""
@@ -155,8 +150,9 @@ class Columns:
             )
         return values[:, order]
 
-    def _order(self, names: list[str]) -> list[int]:
-        """Positions of the columns of `fit` among columns with the given names."""
+    def _order(self, X: Any) -> list[int]:  # noqa: N803
+        """Positions of the columns of `fit` in a table or row."""
+        names = _names(X)
         if not (names and self.columns_):
             return list(range(len(self.names_)))
         for name in self.columns_:
@@ -166,13 +162,15 @@ class Columns:
 
 
 def _names(X: Any) -> list[str]:  # noqa: N803
-    """Names of the columns of a data frame, none for an array."""
+    """Names of the columns of a data frame or of a row of one, none for an array."""
+    if hasattr(X, "iloc") and X.ndim == 1:
+        return [str(name) for name in X.index]
     frame = data_frame(X)
     return [] if frame is None else [str(name) for name in frame.columns]
 
 
 def _listed(name: str, names: Any) -> list[str]:
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
+    if not is_listing(names):
         raise InvalidTypeError(f"{name} must be a list of names, but got {names!r}: list one for each column")
     return [str(each) for each in names]
 
@@ -189,7 +187,7 @@ def _text(number: float) -> str:
 
 def _columns_of(group: Any, number: int) -> list[int | str]:
     """A group as a list of numbers and names."""
-    columns = [] if isinstance(group, str) or not hasattr(group, "__iter__") else list(group)
+    columns = list(group) if is_listing(group) else []
     if not columns:
         raise InvalidValueError(
             f"groups must be lists of columns, but group {number} is {group!r}: list a column, or leave it out"
@@ -211,8 +209,8 @@ def _baseline(baseline: Any, count: int) -> list[float]:
     return values.astype(float).tolist()
 
 
-def _must_hold_numbers(X: Any) -> None:  # noqa: N803
-    """Refuse texts, categories and dates in a data frame, which might convert to numbers."""
+def _numbers(X: Any) -> np.ndarray:  # noqa: N803
+    """The table in float64. Texts, categories and dates are refused, even if they could be converted."""
     import narwhals
 
     others = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Binary)
@@ -223,10 +221,6 @@ def _must_hold_numbers(X: Any) -> None:  # noqa: N803
                 f"a table must consist of numbers, but column {name!r} is {dtype}: encode it as numbers, or drop it; "
                 "for texts pass the column alone, and masker='words'"
             )
-
-
-def _numbers(X: Any) -> np.ndarray:  # noqa: N803
-    _must_hold_numbers(X)
     values = array("a table", X)
     try:
         if values.dtype.kind not in "biufO":

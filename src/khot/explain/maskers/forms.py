@@ -1,11 +1,13 @@
 """Forms of rows that users pass and models take: arrays, tensors, data frames, lists."""
 
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from khot._estimators.inputs import as_array
 from khot.errors import InvalidTypeError, InvalidValueError, one_line
 
 
@@ -41,11 +43,25 @@ def array(name: str, X: Any) -> np.ndarray:  # noqa: N803
             f"{name} must have all their values, but some are masked: fill them in, or drop these rows"
         )
     try:
-        return _of_tensor(X) if isinstance(X, Tensor) else np.asarray(X)
+        return as_array(X) if isinstance(X, Tensor) else np.asarray(X)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidTypeError(
             f"{name} must be rows of one shape, but {error}: pass an array, with rows of equal length"
         ) from error
+
+
+def same_shape(name: str, rows: np.ndarray, shape: list[int], hint: str) -> np.ndarray:
+    """Refuse rows of another shape than those of `fit`."""
+    if list(rows.shape[1:]) != shape:
+        raise InvalidValueError(f"{name} must have shape {tuple(shape)} as in fit, but got {rows.shape[1:]}: {hint}")
+    return rows
+
+
+def is_listing(value: Any) -> bool:
+    """Whether a value is a sequence, which texts, sets and tables are not."""
+    return (
+        isinstance(value, Iterable) and not isinstance(value, str | bytes | Set | Mapping) and data_frame(value) is None
+    )
 
 
 def replaced(X: Any, kept: np.ndarray, baseline: Any) -> Any:  # noqa: N803
@@ -74,26 +90,12 @@ def texts_like(X: Any, texts: list[str]) -> Any:  # noqa: N803
         return np.array(texts, dtype=X.dtype if X.dtype.kind in "OT" else np.str_)
     if hasattr(X, "iloc"):
         return type(X)(texts, index=X.index, name=X.name, dtype=None if X.dtype == "category" else X.dtype)
-    series = _series(X)
-    return texts if series is None else _new_series(series.name, texts, series).to_native()
-
-
-def _series(X: Any) -> Any:  # noqa: N803
     import narwhals
 
-    found = narwhals.from_native(X, series_only=True, pass_through=True)
-    return found if isinstance(found, narwhals.Series) else None
-
-
-def _new_series(name: str, values: Any, like: Any) -> Any:
-    import narwhals
-
-    return narwhals.new_series(name, values, backend=like.implementation)
-
-
-def _of_tensor(X: Tensor) -> np.ndarray:  # noqa: N803
-    values = X.detach().cpu()
-    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+    series = narwhals.from_native(X, series_only=True, pass_through=True)
+    if not isinstance(series, narwhals.Series):
+        return texts
+    return narwhals.new_series(series.name, texts, backend=series.implementation).to_native()
 
 
 def _replaced_list(X: Any, kept: np.ndarray, baseline: np.ndarray) -> list[Any]:  # noqa: N803
@@ -104,41 +106,30 @@ def _replaced_list(X: Any, kept: np.ndarray, baseline: np.ndarray) -> list[Any]:
 
 
 def _replaced_tensor(X: Tensor, kept: np.ndarray, baseline: np.ndarray) -> Tensor:  # noqa: N803
-    limits = _limits(X.dtype)
-    dtype = X.dtype if _fits(baseline, X.is_floating_point(), *limits) else torch.get_default_dtype()
+    dtype = X.dtype if _fits(baseline, as_array(X[:0]).dtype) else torch.get_default_dtype()
     filler = torch.as_tensor(baseline).to(dtype).to(X.device)
     return torch.where(torch.tensor(np.asarray(kept, dtype=bool), device=X.device), X.to(dtype), filler)
 
 
-def _limits(dtype: torch.dtype) -> tuple[float, float]:
-    if dtype == torch.bool:
-        return 0, 1
-    limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
-    return limits.min, limits.max
-
-
 def _replaced_frame(frame: Any, kept: np.ndarray, baseline: np.ndarray) -> Any:
-    baseline = np.broadcast_to(baseline, len(frame.columns))
-    columns = [
-        _new_series(name, _replaced_array(frame.get_column(name).to_numpy(), kept[:, i], baseline[i]), frame)
-        for i, name in enumerate(frame.columns)
-    ]
+    import narwhals
+
+    baseline, columns = np.broadcast_to(baseline, len(frame.columns)), []
+    for column, flags, value in zip(frame.iter_columns(), kept.T, baseline, strict=True):
+        values = _replaced_array(column.to_numpy(), flags, value)
+        columns.append(narwhals.new_series(column.name, values, backend=frame.implementation))
     return frame.with_columns(*columns).to_native()
 
 
 def _replaced_array(X: np.ndarray, kept: np.ndarray, baseline: np.ndarray) -> np.ndarray:  # noqa: N803
-    kind = X.dtype.kind
-    if kind == "b":
-        fits = _fits(baseline, False, 0, 1)
-    elif kind in "iu":
-        fits = _fits(baseline, False, np.iinfo(X.dtype).min, np.iinfo(X.dtype).max)
-    else:
-        fits = kind == "O" or _fits(baseline, True, np.finfo(X.dtype).min, np.finfo(X.dtype).max)
-    return np.where(kept, X, baseline.astype(X.dtype) if fits else baseline)
+    return np.where(kept, X, baseline.astype(X.dtype) if _fits(baseline, X.dtype) else baseline)
 
 
-def _fits(baseline: np.ndarray, fractions: bool, least: float, most: float) -> bool:
-    """Whether numbers lie between two bounds, and are whole unless fractions are allowed."""
-    if fractions:
-        return bool(((least <= baseline) & (baseline <= most)).all())
+def _fits(baseline: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether numbers of a type can hold the baseline."""
+    if dtype.kind == "O":
+        return True
+    if dtype.kind == "f":
+        return bool((abs(baseline) <= np.finfo(dtype).max).all())
+    least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return bool(((least <= baseline) & (baseline < most + 1.0) & (baseline == np.rint(baseline))).all())

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from khot import _checks
-from khot._estimators.scaling import mean_and_spread, one_for_zero
+from khot._estimators.scaling import Scaling, mean_and_spread, one_for_zero
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.explain.maskers.forms import array, replaced
+from khot.explain.maskers.forms import array, replaced, same_shape
 from khot.explain.maskers.items import Items
 from khot.explain.networks import PatchPredictor, PatchSelector
 
@@ -64,14 +64,13 @@ class Patches:
 
     def encode(self, X: Any) -> Items:  # noqa: N803
         """Pixels (n, channels, height, width) scaled to mean 0 and variance 1; all items are present."""
-        with np.errstate(over="ignore"):
-            codes = ((self._checked(X) - self.mean_) / self.scale_).transpose(0, 3, 1, 2).astype(np.float32)
-        if not np.isfinite(codes).all():
+        codes = Scaling(np.array(self.mean_), np.array(self.scale_))(torch.from_numpy(self._checked(X)))
+        if not codes.isfinite().all():
             raise InvalidValueError(
                 "pixels must be about as large as in fit, and below 1e300, but some are not: divide them"
             )
         down, across = self.grid
-        return Items(torch.from_numpy(codes), torch.ones(len(codes), down * across, dtype=torch.bool))
+        return Items(codes, torch.ones(len(codes), down * across, dtype=torch.bool))
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
         """The images with the baseline in the patches that are not chosen."""
@@ -121,12 +120,7 @@ class Patches:
         return chosen.reshape(-1, *self.grid).repeat(self.size, 1).repeat(self.size, 2)[:, :height, :width, None]
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
-        images = _images(X)
-        if list(images.shape[1:]) != self.shape_:
-            raise InvalidValueError(
-                f"images must have shape {tuple(self.shape_)} as in fit, but got {images.shape[1:]}: resize them"
-            )
-        return images
+        return same_shape("images", _images(X), self.shape_, "resize them")
 
 
 def _baseline(baseline: Any) -> float:

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from khot import _checks
 from khot.explain.maskers import vocabulary
 from khot.explain.maskers.items import Items
-from khot.explain.maskers.texts import Texts, most
+from khot.explain.maskers.texts import MOST, Texts
 from khot.explain.networks import SentencePredictor, SentenceSelector
 
 _END = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|\n|[。！？]+")  # but not the dots of 3.5 or a.com
@@ -45,7 +46,8 @@ class Sentences(Texts):
 
     def fit(self, X: Any) -> "Sentences":  # noqa: N803
         """Learn the most frequent words."""
-        self.sentences, self.length = most("sentences", self.sentences), most("length", self.length)
+        self.sentences = _checks.whole_number("sentences", self.sentences, least=1, most=MOST)
+        self.length = _checks.whole_number("length", self.length, least=1, most=MOST)
         super().fit(X)
         return self
 
@@ -56,8 +58,8 @@ class Sentences(Texts):
         for row, text in enumerate(rows):
             for item, (start, stop) in enumerate(self.spans(text)):
                 sentence = text[start:stop]
-                found = self.numbers([sentence[a:b] for a, b in vocabulary.words_of(sentence)[: self.length]])
-                codes[row, item, : len(found)] = torch.tensor(found, dtype=torch.long)
+                found = self.numbers(sentence, vocabulary.words_of(sentence)[: self.length])
+                codes[row, item, : len(found)] = found
         return Items(codes, (codes != vocabulary.PADDING).any(-1))
 
     def selector(self) -> nn.Module:

@@ -5,20 +5,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from khot import _checks
-from khot.errors import InvalidValueError
 from khot.explain.maskers import vocabulary
 from khot.explain.maskers.forms import texts_like
 
-_MOST = 100_000  # more words or sentences of a text would fill the memory
-
-
-def most(name: str, value: Any) -> int:
-    """Check the maximum number of words or sentences of a text."""
-    if _checks.whole_number(name, value, least=1) > _MOST:
-        raise InvalidValueError(f"{name} must be at most {_MOST}, but got {value}: pass the length of the texts")
-    return int(value)
+MOST = 100_000  # more words or sentences of a text would fill the memory
 
 
 @dataclass
@@ -26,6 +20,7 @@ class Texts:
     """Masker of texts whose items are consecutive spans [start, end), which a subclass defines."""
 
     vocabulary: int
+    filler = ""  # for the items that are not chosen, unless a subclass has a field of this name
     words_: list[str] = field(init=False, repr=False, default_factory=list)
 
     def fit(self, X: Any) -> "Texts":  # noqa: N803
@@ -36,11 +31,11 @@ class Texts:
         return self
 
     def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
-        """The chosen items in their order, separated by spaces."""
-        texts = [
-            " ".join(text[a:b] for i, (a, b) in enumerate(self.spans(text)) if row[i])
-            for text, row in zip(vocabulary.texts(X), chosen, strict=True)
-        ]
+        """The chosen items in their order and the filler for the others, separated by spaces."""
+        texts = []
+        for text, row in zip(vocabulary.texts(X), chosen, strict=True):
+            items = [text[a:b] if row[i] else self.filler for i, (a, b) in enumerate(self.spans(text))]
+            texts.append(" ".join(filter(None, items)))
         return texts_like(X, texts)
 
     def pieces(self, row: str) -> list[tuple[str, int | None]]:
@@ -55,9 +50,10 @@ class Texts:
         """Spans of the items of a text."""
         raise NotImplementedError
 
-    def numbers(self, words: list[str]) -> list[int]:
-        """Numbers of words, between 1 and `size` - 1."""
-        return [self._known.get(word.lower(), vocabulary.UNKNOWN) for word in words]
+    def numbers(self, text: str, spans: list[tuple[int, int]]) -> Tensor:
+        """Numbers of the words with these spans, between 1 and `size` - 1."""
+        numbers = [self._known.get(text[a:b].lower(), vocabulary.UNKNOWN) for a, b in spans]
+        return torch.tensor(numbers, dtype=torch.long)
 
     @property
     def size(self) -> int:

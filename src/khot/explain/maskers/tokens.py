@@ -9,7 +9,7 @@ from torch import nn
 
 from khot import _checks
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.explain.maskers.forms import array, replaced
+from khot.explain.maskers.forms import array, replaced, same_shape
 from khot.explain.maskers.items import Items
 from khot.explain.networks import SentencePredictor, SentenceSelector, TokenPredictor, TokenSelector
 
@@ -43,8 +43,7 @@ class Tokens:
     def fit(self, X: Any) -> "Tokens":  # noqa: N803
         """Learn the largest token number and the shape of a row."""
         tokens = _whole_numbers(X)
-        self.padding = _checks.whole_number("padding", self.padding, least=0)
-        _check_size("padding", self.padding)
+        self.padding = _checks.whole_number("padding", self.padding, least=0, most=_MOST)
         self.vocabulary_, self.shape_ = max(int(tokens.max()), self.padding) + 1, list(tokens.shape[1:])
         return self
 
@@ -84,12 +83,7 @@ class Tokens:
         return (TokenPredictor if len(self.shape_) == 1 else SentencePredictor)(self.vocabulary_, classes)
 
     def _checked(self, X: Any) -> np.ndarray:  # noqa: N803
-        tokens = _whole_numbers(X)
-        if list(tokens.shape[1:]) != self.shape_:
-            raise InvalidValueError(
-                f"sequences must have shape {tuple(self.shape_)} as in fit, but got {tokens.shape[1:]}: pad or cut them"
-            )
-        return tokens
+        return same_shape("sequences", _whole_numbers(X), self.shape_, "pad or cut them")
 
 
 def _whole_numbers(X: Any) -> np.ndarray:  # noqa: N803
@@ -102,10 +96,6 @@ def _whole_numbers(X: Any) -> np.ndarray:  # noqa: N803
         )
     if tokens.min() < 0:
         raise InvalidValueError(f"tokens must not be negative, but got {tokens.min()}: number them from 0")
-    _check_size("tokens", int(tokens.max()))
+    if tokens.max() > _MOST:
+        raise InvalidValueError(f"tokens must be at most {_MOST}, but got {tokens.max()}: renumber them from 0")
     return tokens.astype(np.int64)
-
-
-def _check_size(name: str, number: int) -> None:
-    if number > _MOST:
-        raise InvalidValueError(f"{name} must be at most {_MOST}, but got {number}: renumber the tokens from 0")

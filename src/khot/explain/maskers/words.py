@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
+from khot import _checks
 from khot.errors import InvalidTypeError
 from khot.explain.maskers import vocabulary
-from khot.explain.maskers.forms import texts_like
 from khot.explain.maskers.items import Items
-from khot.explain.maskers.texts import Texts, most
+from khot.explain.maskers.texts import MOST, Texts
 from khot.explain.networks import TokenPredictor, TokenSelector
 
 
@@ -31,6 +30,7 @@ class Words(Texts):
 
     Examples
     --------
+    >>> import numpy as np
     >>> masker = Words(length=4).fit(["A fine film.", "A dull film!"])
     >>> masker.mask(["A fine film."], np.array([[False, True, True, False]]))
     ['fine film']
@@ -44,7 +44,7 @@ class Words(Texts):
 
     def fit(self, X: Any) -> "Words":  # noqa: N803
         """Learn the most frequent words."""
-        self.length = most("length", self.length)
+        self.length = _checks.whole_number("length", self.length, least=1, most=MOST)
         if not isinstance(self.filler, str):
             raise InvalidTypeError(f"filler must be a str, but got {self.filler!r}: pass a word, or '' for none")
         super().fit(X)
@@ -55,19 +55,9 @@ class Words(Texts):
         rows = vocabulary.texts(X)
         codes = torch.full((len(rows), self.length), vocabulary.PADDING)
         for row, text in enumerate(rows):
-            found = self.numbers([text[a:b] for a, b in self.spans(text)])
-            codes[row, : len(found)] = torch.tensor(found, dtype=torch.long)
+            found = self.numbers(text, self.spans(text))
+            codes[row, : len(found)] = found
         return Items(codes, codes != vocabulary.PADDING)
-
-    def mask(self, X: Any, chosen: np.ndarray) -> Any:  # noqa: N803
-        """The chosen words in their order, with the filler for the others."""
-        if not self.filler:
-            return super().mask(X, chosen)
-        texts = [
-            " ".join(text[a:b] if row[i] else self.filler for i, (a, b) in enumerate(self.spans(text)))
-            for text, row in zip(vocabulary.texts(X), chosen, strict=True)
-        ]
-        return texts_like(X, texts)
 
     def selector(self) -> nn.Module:
         """The convolutional network of L2X."""
