@@ -1,8 +1,6 @@
-"""Conversion of tensors to the NumPy arrays that compiled loops take."""
+"""Conversion of tensors to the NumPy arrays that compiled loops take, and of gradients back."""
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,19 +23,20 @@ def as_array(x: Tensor) -> np.ndarray:
     return np.ascontiguousarray(x.numpy(force=True))
 
 
-def flat(x: Any, batch: Sequence[int]) -> Any:
-    """Flatten a tensor with one entry for each batch row to (rows,); return a number unchanged."""
-    return x.expand(batch).reshape(-1) if isinstance(x, Tensor) else x
-
-
-def numbers(x: Any, count: int, dtype: type) -> np.ndarray:
-    """An array with one entry for each batch row, from a number or from a tensor of that dtype."""
+def column(x: float | Tensor, count: int, dtype: type) -> np.ndarray:
+    """An array (count,) from a number, or from a tensor (count,) of that dtype."""
     return x.detach().contiguous().numpy() if isinstance(x, Tensor) else _repeated(x, count, dtype)
 
 
 @lru_cache(8)
 def _repeated(x: float, count: int, dtype: type) -> np.ndarray:
     return np.full(count, x, dtype)
+
+
+def as_gradient(array: np.ndarray, dtype: torch.dtype) -> Tensor:
+    """Convert the result of a loop to a gradient of a tensor of that dtype."""
+    grad = torch.from_numpy(array)
+    return grad if grad.dtype == dtype else narrow(grad, dtype)
 
 
 def narrow(grad: Tensor, dtype: torch.dtype) -> Tensor:

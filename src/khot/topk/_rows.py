@@ -4,6 +4,7 @@ Relaxations compute in float64 for every dtype of the keys, and round once at th
 lose all digits.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -33,10 +34,15 @@ class Rows(NamedTuple):
         return self.keys.detach().masked_fill(~self.present, ABSENT).amax(-1, keepdim=True)
 
     def scaled(self, origin: Tensor) -> Tensor:
-        """``(keys - origin) / temperature``, (..., n), for an origin (..., 1); 0 at absent items."""
-        distance = torch.where(self.present, self.keys - origin, 0).clamp(-1e150, 1e150)
-        sharpness = self.temperature.reciprocal().clamp_max(-FLOOR)
-        return (distance * sharpness.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
+        """Keys measured from an origin (..., 1), in units of the temperature, (..., n)."""
+        return scaled(self.keys, self.present, self.temperature, origin)
+
+
+def scaled(keys: Tensor, present: Tensor, temperature: Tensor, origin: Tensor) -> Tensor:
+    """``(keys - origin) / temperature`` without infinities, (..., n); 0 where an item is absent."""
+    distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
+    sharpness = temperature.reciprocal().clamp_max(-FLOOR)
+    return (distance * sharpness.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
 
 
 class _Widen(torch.autograd.Function):
@@ -62,31 +68,45 @@ def widen(x: Tensor) -> Tensor:
     return _Widen.apply(x)  # pyright: ignore[reportReturnType]
 
 
-def check(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Check the arguments of a relaxation: keys, k and temperature (float64) for each batch row, and the largest k."""
-    keys = _checks.logits(keys, "keys")
-    batch = keys.shape[:-1]
-    k = _checks.count(k, keys.shape[-1], batch)
-    temperature = _checks.temperature(temperature, batch)
-    k, steps = per_row(k, keys)
+def flat(x: Any, keys: Tensor) -> Any:
+    """A checked k or temperature for a table of rows: the number, or a tensor (rows,), int64 or float64."""
+    if not isinstance(x, Tensor):
+        return x
+    return per_row(widen(x) if x.is_floating_point() else x, keys).reshape(-1)
+
+
+def columns(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
+    """Checked k and temperature (float64) for each batch row; NaN where bad values cannot be read."""
     hidden = _checks.hidden(keys, temperature)
-    if isinstance(temperature, Tensor):
-        temperature = widen(temperature.to(keys.device)).expand(batch)
-    else:
-        temperature = torch.full(batch, temperature, dtype=torch.float64, device=keys.device)
-    if hidden:  # bad values cannot raise an error here, so their rows become NaN
+    temperature = widen(temperature) if isinstance(temperature, Tensor) else temperature
+    k, temperature = per_row(k, keys), per_row(temperature, keys)
+    if hidden:
         sound = _checks.usable(keys.detach()) & (temperature > 0) & (temperature < torch.inf)
         temperature = torch.where(sound, temperature, torch.nan)
-    return keys, k, temperature, steps
+    return k, temperature
 
 
 def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
     """Check the arguments of a relaxation and convert them for its formula."""
-    keys, k, temperature, steps = check(keys, k, temperature)
-    keys = keys.contiguous()
+    return convert(*_checks.problem(keys, k, temperature))
+
+
+def convert(keys: Tensor, k: int | Tensor, temperature: float | Tensor, steps: int) -> Rows:
+    """Convert checked arguments for a formula; values of the keys are checked here."""
+    keys = _checks.logits(keys, "keys").contiguous()
+    k, temperature = columns(keys, k, temperature)
     present = keys != -torch.inf
     widened = widen(keys.masked_fill(~present, 0))
     return Rows(widened, present, k, temperature, present.sum(-1) < k, steps, keys)
+
+
+def mapped_first(size: int, in_dims: Sequence[int | None], args: Sequence[Any]) -> list[Any]:
+    """The arguments of an operator under vmap, with the mapped axis of `size` as the first one of every tensor."""
+    args = list(args)
+    for i, (arg, dim) in enumerate(zip(args, in_dims, strict=True)):
+        if isinstance(arg, Tensor):
+            args[i] = arg.expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+    return args
 
 
 def finish_vectors(vectors: Tensor, rows: Rows, ordered: bool) -> Tensor:

@@ -30,6 +30,8 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
     Tensor, shape (..., n), or (..., max k, n) if `ordered`
         In the dtype of the keys; sums to k (each vector to 1). An entry of the sum can exceed 1. A row with fewer than
         k present items is exactly 1 at each of them, with zero gradient.
+        On a device other than the CPU and in traced code, where reading a tensor k would wait, n stands in for max k,
+        also in the cost: an int k is cheaper there.
 
     Raises
     ------
