@@ -109,10 +109,13 @@ def mapped_first(size: int, in_dims: Sequence[int | None], args: Sequence[Any]) 
     return args
 
 
-def finish_vectors(vectors: Tensor, rows: Rows, ordered: bool) -> Tensor:
-    """Finish relaxed one-hot vectors (..., steps, n): zero beyond the k of a row, hard where a row is short."""
-    alive = torch.arange(rows.steps, device=vectors.device) < rows.k.unsqueeze(-1)
-    vectors = vectors * alive.unsqueeze(-1)
+def finish_vectors(logits: Tensor, rows: Rows, ordered: bool) -> Tensor:
+    """Relaxed one-hot vectors, or their sum, from their logits (..., steps, n).
+
+    A vector is zero beyond the k of its row, and hard where the row is short.
+    """
+    alive = torch.arange(rows.steps, device=logits.device) < rows.k.unsqueeze(-1)
+    vectors = logits.masked_fill(~rows.present.unsqueeze(-2), ABSENT).softmax(-1) * alive.unsqueeze(-1)
     if not ordered:
         return finish_sum(vectors.sum(-2), rows)
     hard = one_hots(rows.original, rows.k, rows.steps).double()

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from khot.topk._rows import ABSENT, Rows, finish_vectors, prepare
+from khot.topk._rows import Rows, finish_vectors, prepare
 from khot.topk._traits import promises
 
 
@@ -59,8 +59,7 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
     position = torch.arange(1, rows.steps + 1, device=x.device).unsqueeze(-1)
     coefficient = present.unsqueeze(-1) + 1 - 2 * position
     logits = coefficient * x.unsqueeze(-2) - _distance_sums(rows, x, present).unsqueeze(-2)
-    vectors = logits.masked_fill(~rows.present.unsqueeze(-2), ABSENT).softmax(-1)
-    return finish_vectors(vectors, rows, ordered)
+    return finish_vectors(logits, rows, ordered)
 
 
 def _distance_sums(rows: Rows, x: Tensor, present: Tensor) -> Tensor:

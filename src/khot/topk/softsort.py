@@ -55,6 +55,4 @@ def softsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, orde
     rows = prepare(keys, k, temperature)
     x = rows.scaled(origin=rows.largest())
     largest = x.masked_fill(~rows.present, ABSENT).sort(dim=-1, descending=True, stable=True).values[..., : rows.steps]
-    similarity = -(largest.unsqueeze(-1) - x.unsqueeze(-2)).abs()
-    vectors = similarity.masked_fill(~rows.present.unsqueeze(-2), ABSENT).softmax(-1)
-    return finish_vectors(vectors, rows, ordered)
+    return finish_vectors(-(largest.unsqueeze(-1) - x.unsqueeze(-2)).abs(), rows, ordered)
