@@ -38,10 +38,11 @@ def hidden(*values: object) -> bool:
     return any(isinstance(x, Tensor) and wrapped(x) for x in values)
 
 
-def traced() -> bool:
-    """Whether torch observes operations: it traces, a dispatch mode is active, or forward-mode derivatives are."""
-    watched = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
-    return watched or torch.autograd.forward_ad._current_level >= 0
+def observed(*values: object) -> bool:
+    """Whether torch observes operations on values: they may be unreadable, or a dispatch mode or forward mode is on."""
+    if hidden(*values):
+        return True
+    return torch._C._len_torch_dispatch_stack() > 0 or torch.autograd.forward_ad._current_level >= 0
 
 
 def usable(keys: Tensor) -> Tensor:
@@ -232,9 +233,12 @@ def temperature(value: Any, batch: Sequence[int]) -> float | Tensor:
 def shape(name: str, value: Any) -> tuple[int, ...]:
     """Check a shape: a non-negative int, or a sequence of them."""
     sizes = tuple(value) if isinstance(value, Sequence) else (value,)
-    if not all(is_integer(size) and size >= 0 for size in sizes):
-        raise InvalidValueError(f"{name} must hold non-negative ints, but got {value!r}: pass a shape such as (1000,)")
-    return tuple(int(size) for size in sizes)
+    for size in sizes:
+        if not is_integer(size) or size < 0:
+            raise InvalidValueError(
+                f"{name} must hold non-negative ints, but got {value!r}: pass a shape such as (1000,)"
+            )
+    return tuple(map(int, sizes))
 
 
 def positive(name: str, value: Any) -> float:

@@ -110,7 +110,7 @@ def perturbed(logits: Tensor, shape: Sequence[int], generator: torch.Generator |
     sample, and the noise is not lost in a large offset.
     """
     seed = _seed(logits, generator)
-    if seed is None or _checks.traced():
+    if seed is None or _checks.observed(logits):
         logits = _checks.logits(logits)
         moved = _from_the_largest(logits) if centred else logits
         return moved.expand(shape) - _exponential(logits.expand(shape), generator, seed).log().to(_key_dtype(logits))

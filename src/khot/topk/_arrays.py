@@ -1,6 +1,7 @@
-"""Conversion of tensors to the NumPy arrays that compiled loops take, and of gradients back."""
+"""Conversion of checked arguments: an entry for each row, float64, arrays for compiled loops; and of gradients back."""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,3 +44,41 @@ def narrow(grad: Tensor, dtype: torch.dtype) -> Tensor:
     """Convert a gradient to `dtype`, clamped to its largest number."""
     largest = torch.finfo(dtype).max
     return grad.clamp(-largest, largest).to(dtype)
+
+
+def per_row(x: float | Tensor, keys: Tensor) -> Tensor:
+    """A checked k or temperature (then in float64, if it was a number) with one entry for each batch row."""
+    if isinstance(x, Tensor):
+        return x.to(keys.device).expand(keys.shape[:-1])
+    dtype = torch.int64 if isinstance(x, int) else torch.float64
+    return torch.full(keys.shape[:-1], x, dtype=dtype, device=keys.device)
+
+
+class _Widen(torch.autograd.Function):
+    """Conversion to float64; the gradient is clamped to the largest number of the input's dtype."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.double() if x.dtype != torch.float64 else x.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.dtype = inputs[0].dtype
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return narrow(grad, ctx.dtype)
+
+
+def widen(x: Tensor) -> Tensor:
+    """Convert to float64; the gradient is clamped to the largest number of the dtype of x."""
+    return _Widen.apply(x)  # pyright: ignore[reportReturnType]
+
+
+def flat(x: Any, keys: Tensor) -> Any:
+    """A checked k or temperature for a table of rows: the number, or a tensor (rows,), int64 or float64."""
+    if not isinstance(x, Tensor):
+        return x
+    return per_row(widen(x) if x.is_floating_point() else x, keys).reshape(-1)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.topk._arrays import narrow
-from khot.topk.hard import one_hots, per_row
+from khot.topk._arrays import per_row, widen
+from khot.topk.hard import one_hots
 
 ABSENT = torch.finfo(torch.float64).min  # stands for log 0 where an infinity would turn into NaN
 FLOOR = -1e300  # the lowest value of a present item; exp(ABSENT - FLOOR) is still 0
@@ -43,36 +43,6 @@ def scaled(keys: Tensor, present: Tensor, temperature: Tensor, origin: Tensor) -
     distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
     sharpness = temperature.reciprocal().clamp_max(-FLOOR)
     return (distance * sharpness.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
-
-
-class _Widen(torch.autograd.Function):
-    """Conversion to float64; the gradient is clamped to the largest number of the input's dtype."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor) -> Tensor:
-        return x.double() if x.dtype != torch.float64 else x.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.dtype = inputs[0].dtype
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return narrow(grad, ctx.dtype)
-
-
-def widen(x: Tensor) -> Tensor:
-    """Convert to float64; the gradient is clamped to the largest number of the dtype of x."""
-    return _Widen.apply(x)  # pyright: ignore[reportReturnType]
-
-
-def flat(x: Any, keys: Tensor) -> Any:
-    """A checked k or temperature for a table of rows: the number, or a tensor (rows,), int64 or float64."""
-    if not isinstance(x, Tensor):
-        return x
-    return per_row(widen(x) if x.is_floating_point() else x, keys).reshape(-1)
 
 
 def columns(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:

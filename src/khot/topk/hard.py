@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
+from khot.topk._arrays import per_row
 
 
 def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor:
@@ -104,11 +105,3 @@ def _checked(keys: Tensor, k: int | Tensor) -> tuple[Tensor, Tensor, int]:
     *batch, n = _checks.logits(keys, "keys").shape
     k = _checks.count(k, n, batch)
     return keys, per_row(k, keys), _checks.largest_count(k, n)
-
-
-def per_row(x: float | Tensor, keys: Tensor) -> Tensor:
-    """A checked k or temperature (then in float64, if it was a number) with one entry for each batch row."""
-    if isinstance(x, Tensor):
-        return x.to(keys.device).expand(keys.shape[:-1])
-    dtype = torch.int64 if isinstance(x, int) else torch.float64
-    return torch.full(keys.shape[:-1], x, dtype=dtype, device=keys.device)

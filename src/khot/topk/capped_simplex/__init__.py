@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.topk._arrays import as_array, as_gradient, column, compiled
-from khot.topk._rows import ABSENT, convert, finish_sum, flat, mapped_first, scaled
+from khot.topk._arrays import as_array, as_gradient, column, compiled, flat
+from khot.topk._rows import ABSENT, convert, finish_sum, mapped_first, scaled
 from khot.topk._traits import promises
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 to the last digit
@@ -63,7 +63,7 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
     """
     problem = keys, k, temperature, _ = _checks.problem(keys, k, temperature)
     moving = isinstance(temperature, Tensor) and temperature.requires_grad and torch.is_grad_enabled()
-    if moving or not compiled(keys) or _checks.hidden(keys, k, temperature) or _checks.traced():
+    if moving or not compiled(keys) or _checks.observed(keys, k, temperature):
         return _in_torch(*problem)
     k, temperature, count = flat(k, keys), flat(temperature, keys), math.prod(keys.shape[:-1])
     columns = column(k, count, np.int64), column(temperature, count, np.float64)

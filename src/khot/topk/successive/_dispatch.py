@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.topk._arrays import as_array, as_gradient, column, compiled, narrow
-from khot.topk.hard import one_hots, per_row
+from khot.topk._arrays import as_array, as_gradient, column, compiled, narrow, per_row
+from khot.topk.hard import one_hots
 from khot.topk.successive import _plain
 from khot.topk.successive._compiled.constants import BAD, SHORT, SUM, VECTORS
 

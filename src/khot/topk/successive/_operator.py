@@ -13,8 +13,8 @@ from torch import Tensor
 
 from khot import _checks
 from khot.errors import NotAvailableError
-from khot.topk._rows import columns, flat, mapped_first
-from khot.topk.hard import per_row
+from khot.topk._arrays import flat, per_row
+from khot.topk._rows import columns, mapped_first
 from khot.topk.successive import _dispatch
 from khot.topk.successive._dispatch import Problem
 
@@ -36,7 +36,7 @@ def successive(
     count = math.prod(batch)
     if index is not None:
         index = _checks.items(index, n, (*batch, steps)).reshape(count, steps)
-    observed = _checks.hidden(keys, k, temperature, index) or _checks.traced()
+    observed = _checks.observed(keys, k, temperature, index)
     if observed:
         k, temperature = (x.reshape(count) for x in columns(_checks.logits(keys, "keys"), k, temperature))
     else:
