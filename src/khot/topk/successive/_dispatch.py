@@ -43,11 +43,9 @@ def forward(problem: Problem, keep: bool) -> tuple[Tensor, Tensor, bool]:
     if lowest <= SHORT:
         short = torch.from_numpy(paths == SHORT)
         out[short] = _hard(problem, short).to(out.dtype)
-    return (
-        out if out.dtype == problem.keys.dtype else out.to(problem.keys.dtype),
-        torch.from_numpy(state),
-        lowest == BAD,
-    )
+    if out.dtype != problem.keys.dtype:
+        out = out.to(problem.keys.dtype)
+    return out, torch.from_numpy(state), lowest == BAD
 
 
 def backward(problem: Problem, state: Tensor, grad: Tensor, in_temperature: bool) -> tuple[Tensor, Tensor]:
