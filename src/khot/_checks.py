@@ -16,6 +16,7 @@ from torch import Tensor
 from khot.errors import InvalidTypeError, InvalidValueError
 
 _OF_NUMPY = (torch.float32, torch.float64)
+_SIZES = "lie between 0 and the number of items, {}"
 
 
 def holds(condition: Tensor) -> bool:
@@ -128,16 +129,15 @@ def problem(keys: Any, k: Any, t: Any, k_max: int | None = None) -> tuple[Tensor
 
 def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
     """Check a subset size: an int, or an integer tensor with one entry for each row, between 0 and n."""
-    must = f"lie between 0 and the number of items, {n}"
     if not isinstance(k, Tensor):
         k = whole_number("k", k)
         if not 0 <= k <= n:
-            raise InvalidValueError(f"k must {must}, but got {k}: choose a size within that range")
+            raise InvalidValueError(f"k must {_SIZES.format(n)}, but got {k}: choose a size within that range")
         return k
     k = _one_for_each_row("k", "an int", _integers("k", "an int or an integer tensor", k), batch)
     bad = (k < 0) | (k > n)
     if holds(bad):
-        raise _bad_entry("k", must, bad, k, "clamp it to that range")
+        raise _bad_entry("k", _SIZES.format(n), bad, k, "clamp it to that range")
     return k
 
 
