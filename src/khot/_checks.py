@@ -16,6 +16,7 @@ from torch import Tensor
 from khot.errors import InvalidTypeError, InvalidValueError
 
 _OF_NUMPY = (torch.float32, torch.float64)
+_SIZES = "lie between 0 and the number of items, {}"
 
 
 def holds(condition: Tensor) -> bool:
@@ -38,10 +39,11 @@ def hidden(*values: object) -> bool:
     return any(isinstance(x, Tensor) and wrapped(x) for x in values)
 
 
-def traced() -> bool:
-    """Whether torch observes operations: it traces, a dispatch mode is active, or forward-mode derivatives are."""
-    watched = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
-    return watched or torch.autograd.forward_ad._current_level >= 0
+def observed(*values: object) -> bool:
+    """Whether torch observes operations on values: they may be unreadable, or a dispatch mode or forward mode is on."""
+    if hidden(*values):
+        return True
+    return torch._C._len_torch_dispatch_stack() > 0 or torch.autograd.forward_ad._current_level >= 0
 
 
 def usable(keys: Tensor) -> Tensor:
@@ -49,15 +51,16 @@ def usable(keys: Tensor) -> Tensor:
     return (keys < math.inf).all(-1)
 
 
-def _where(bad: Tensor, values: Tensor) -> str:
-    """The first bad entry, as `value at index (i, j)`."""
+def _bad_entry(name: str, must: str, bad: Tensor, values: Tensor, hint: str) -> InvalidValueError:
+    """An error that shows the first bad entry and its index."""
     index = tuple(int(i) for i in bad.nonzero()[0])
-    return f"{values[index].item()} at index {index}" if index else f"{values.item()}"
+    got = f"{values[index].item()} at index {index}" if index else f"{values.item()}"
+    return InvalidValueError(f"{name} must {must}, but got {got}: {hint}")
 
 
 def is_integer(value: object) -> bool:
     """Whether `value` is a Python or NumPy integer, and not a bool."""
-    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def float_tensor(name: str, value: Any) -> Tensor:
@@ -82,11 +85,8 @@ def logits(value: Any, name: str = "logits") -> Tensor:
     """Check log-weights or keys: finite, or -inf for an absent item."""
     tensor = float_tensor(name, value)
     if tensor.numel() and not _largest(tensor.detach()) < math.inf:  # one pass; the largest of NaN is NaN
-        bad = ~(tensor < math.inf)
-        raise InvalidValueError(
-            f"{name} must be finite, or -inf for an absent item, but got {_where(bad, tensor)}: "
-            "look for an overflow or a division by zero in the code that computes them"
-        )
+        hint = "look for an overflow or a division by zero in the code that computes them"
+        raise _bad_entry(name, "be finite, or -inf for an absent item", ~(tensor < math.inf), tensor, hint)
     return tensor
 
 
@@ -111,11 +111,20 @@ def weights(value: Any) -> Tensor:
     tensor = float_tensor("weights", value)
     bad = ~((tensor >= 0) & (tensor < math.inf))
     if holds(bad):
-        raise InvalidValueError(
-            f"weights must be finite and >= 0, but got {_where(bad, tensor)}: "
-            "pass weights, not their logarithms (those go to gumbel_keys)"
-        )
+        hint = "pass weights, not their logarithms (those go to gumbel_keys)"
+        raise _bad_entry("weights", "be finite and >= 0", bad, tensor, hint)
     return tensor
+
+
+def problem(keys: Any, k: Any, t: Any, k_max: int | None = None) -> tuple[Tensor, int | Tensor, float | Tensor, int]:
+    """Check the arguments of a relaxation, but for the values of the keys; also returns the largest k.
+
+    k is an int or an int64 tensor, the temperature t a float or a floating-point tensor; a tensor has one entry, or one
+    for each batch row.
+    """
+    *batch, n = float_tensor("keys", keys).shape
+    k = count(k, n, batch)
+    return keys, k, temperature(t, batch), largest_count(k, n, k_max)
 
 
 def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
@@ -123,27 +132,34 @@ def count(k: Any, n: int, batch: Sequence[int]) -> int | Tensor:
     if not isinstance(k, Tensor):
         k = whole_number("k", k)
         if not 0 <= k <= n:
-            raise InvalidValueError(
-                f"k must lie between 0 and the number of items, {n}, but got {k}: choose a size within that range"
-            )
+            raise InvalidValueError(f"k must {_SIZES.format(n)}, but got {k}: choose a size within that range")
         return k
-    if k.dtype == torch.bool or k.is_floating_point() or k.is_complex():
-        raise InvalidTypeError(f"k must be an int or an integer tensor, but got {k.dtype}: convert it with .long()")
-    if k.shape not in (torch.Size(batch), torch.Size()):
-        raise InvalidValueError(
-            f"k must be an int or have one entry for each row, shape {tuple(batch)}, but got shape {tuple(k.shape)}: "
-            "reshape or expand it to the batch shape of the keys"
-        )
-    k = k.long()
+    k = _one_for_each_row("k", "an int", _integers("k", "an int or an integer tensor", k), batch)
     bad = (k < 0) | (k > n)
     if holds(bad):
-        raise InvalidValueError(
-            f"k must lie between 0 and the number of items, {n}, but got {_where(bad, k)}: clamp it to that range"
-        )
+        raise _bad_entry("k", _SIZES.format(n), bad, k, "clamp it to that range")
     return k
 
 
-def largest_count(k: int | Tensor, n: int, k_max: int | None) -> int:
+def _integers(name: str, kind: str, value: Any) -> Tensor:
+    """Check an integer tensor and convert it to int64."""
+    if not isinstance(value, Tensor) or value.dtype == torch.bool or value.is_floating_point() or value.is_complex():
+        got = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise InvalidTypeError(f"{name} must be {kind}, but got {got}: convert it with .long()")
+    return value.long()
+
+
+def _one_for_each_row(name: str, kind: str, value: Tensor, batch: Sequence[int]) -> Tensor:
+    """Check that a tensor has one entry, or one for each batch row."""
+    if value.shape not in (torch.Size(batch), torch.Size()):
+        raise InvalidValueError(
+            f"{name} must be {kind} or have one entry for each row, shape {tuple(batch)}, but got shape "
+            f"{tuple(value.shape)}: reshape or expand it to the batch shape of the keys"
+        )
+    return value
+
+
+def largest_count(k: int | Tensor, n: int, k_max: int | None = None) -> int:
     """The largest of checked subset sizes; where it cannot be read without waiting, `k_max`, or n."""
     if isinstance(k, int):
         return k
@@ -159,32 +175,22 @@ def largest_count(k: int | Tensor, n: int, k_max: int | None) -> int:
 
 def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:
     """Check indices of items, -1 for none. Where values cannot be read, a bad index becomes -1."""
-    if not isinstance(index, Tensor) or index.dtype == torch.bool or index.is_floating_point() or index.is_complex():
-        got = index.dtype if isinstance(index, Tensor) else type(index).__name__
-        raise InvalidTypeError(f"index must be an integer tensor, but got {got}: convert it with .long()")
+    index = _integers("index", "an integer tensor", index)
     if index.shape != torch.Size(shape):
         raise InvalidValueError(
             f"index must have one item for each of the k vectors, shape {tuple(shape)}, but got shape "
             f"{tuple(index.shape)}: pad it with -1 where a row has fewer"
         )
-    index = index.long()
     bad = (index < -1) | (index >= n)
     if holds(bad):
-        raise InvalidValueError(
-            f"index must lie between 0 and n - 1 = {n - 1}, or be -1 for none, but got {_where(bad, index)}: "
-            "correct the code that computes it"
-        )
+        must = f"lie between 0 and n - 1 = {n - 1}, or be -1 for none"
+        raise _bad_entry("index", must, bad, index, "correct the code that computes it")
     return index.masked_fill(bad, -1)
 
 
 def relaxation(value: Any) -> Any:
     """Check a relaxation: any callable."""
-    if not callable(value):
-        raise InvalidTypeError(
-            f"relaxation must be a function of (keys, k, temperature), but got {value!r}: "
-            "pass khot.successive_softmax, for example"
-        )
-    return value
+    return function("relaxation", value, "of (keys, k, temperature)", "such as khot.successive_softmax")
 
 
 def generator(value: Any) -> torch.Generator | None:
@@ -198,7 +204,7 @@ def generator(value: Any) -> torch.Generator | None:
 
 def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
     """Check an int between `least` and `most`; a bool is refused."""
-    if not is_integer(value):
+    if type(value) is not int and not is_integer(value):
         raise InvalidTypeError(
             f"{name} must be an int, but got {value!r} of type {type(value).__name__}: pass a whole number"
         )
@@ -217,25 +223,22 @@ def temperature(value: Any, batch: Sequence[int]) -> float | Tensor:
         raise InvalidTypeError(
             f"temperature must be a floating-point tensor, but got {value.dtype}: convert it with .float()"
         )
-    if value.shape not in (torch.Size(batch), torch.Size()):
-        raise InvalidValueError(
-            f"temperature must be a number or have one entry for each row, shape {tuple(batch)}, "
-            f"but got shape {tuple(value.shape)}: reshape or expand it to the batch shape of the keys"
-        )
+    value = _one_for_each_row("temperature", "a number", value, batch)
     bad = ~((value > 0) & (value < math.inf))
     if holds(bad):
-        raise InvalidValueError(
-            f"temperature must be positive and finite, but got {_where(bad, value)}: use hard_topk for the limit at 0"
-        )
+        raise _bad_entry("temperature", "be positive and finite", bad, value, "use hard_topk for the limit at 0")
     return value
 
 
 def shape(name: str, value: Any) -> tuple[int, ...]:
     """Check a shape: a non-negative int, or a sequence of them."""
     sizes = tuple(value) if isinstance(value, Sequence) else (value,)
-    if not all(is_integer(size) and size >= 0 for size in sizes):
-        raise InvalidValueError(f"{name} must hold non-negative ints, but got {value!r}: pass a shape such as (1000,)")
-    return tuple(int(size) for size in sizes)
+    for size in sizes:
+        if not is_integer(size) or size < 0:
+            raise InvalidValueError(
+                f"{name} must hold non-negative ints, but got {value!r}: pass a shape such as (1000,)"
+            )
+    return tuple(map(int, sizes))
 
 
 def positive(name: str, value: Any) -> float:
@@ -272,10 +275,10 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def function(name: str, value: Any, signature: str) -> Any:
+def function(name: str, value: Any, signature: str, example: str = "such a function") -> Any:
     """Check a callable."""
     if not callable(value):
-        raise InvalidTypeError(f"{name} must be a function {signature}, but got {value!r}: pass such a function")
+        raise InvalidTypeError(f"{name} must be a function {signature}, but got {value!r}: pass {example}")
     return value
 
 

@@ -65,13 +65,11 @@ def warmup(dtypes: Sequence[str] = DTYPES) -> Warmed:
     from khot._jit.compiler import KERNELS
 
     stats = [kernel.stats for kernel in KERNELS]
-    compiled, loaded = (sum(sum(part.values()) for part in parts) for parts in zip(*_counts(stats), strict=True))
+    compiled, loaded = (
+        sum(sum(getattr(part, name).values()) for part in stats) for name in ("cache_misses", "cache_hits")
+    )
     folders = {part.cache_path for part in stats if part.cache_path}
     return Warmed(compiled, loaded, time.process_time() - before, min(folders, default=None))
-
-
-def _counts(stats: list) -> list[tuple[dict, dict]]:
-    return [(part.cache_misses, part.cache_hits) for part in stats]
 
 
 def _call_all(dtype: torch.dtype) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from khot import _checks
-from khot.sampling import Relaxation, sample_subset
+from khot.sampling import Relaxation, name_of, sample_subset
 from khot.schedules import Constant
 from khot.topk import hard_topk, successive_softmax
 
@@ -123,8 +123,7 @@ class SubsetSampler(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        relaxation = getattr(self.relaxation, "__name__", repr(self.relaxation))
         return (
             f"k={self.k}, temperature={self.temperature:g}, schedule={self.schedule!r}, "
-            f"relaxation={relaxation}, hard={self.hard}"
+            f"relaxation={name_of(self.relaxation)}, hard={self.hard}"
         )

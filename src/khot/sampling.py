@@ -83,7 +83,7 @@ def sample_subset(
     k, temperature = _checks.count(k, logits.shape[-1], batch), _checks.temperature(temperature, batch)
     if ordered and not _can_order(relaxation):
         raise InvalidTypeError(
-            f"ordered=True needs a relaxation with a keyword `ordered`, but {_name(relaxation)} has none: "
+            f"ordered=True needs a relaxation with a keyword `ordered`, but {name_of(relaxation)} has none: "
             "use successive_softmax, neuralsort or softsort"
         )
     batch = (*_checks.shape("sample_shape", sample_shape), *batch)
@@ -96,10 +96,10 @@ def sample_subset(
     if not isinstance(relaxed, Tensor) or relaxed.shape != exact.shape:
         got = tuple(relaxed.shape) if isinstance(relaxed, Tensor) else type(relaxed).__name__
         raise InvalidValueError(
-            f"the relaxation {_name(relaxation)} must return shape {tuple(exact.shape)}, but got {got}: correct it"
+            f"the relaxation {name_of(relaxation)} must return shape {tuple(exact.shape)}, but got {got}: correct it"
         )
     if not _never_nan(relaxation) and _checks.holds(relaxed.isnan()):
-        raise InvalidValueError(f"the relaxation {_name(relaxation)} returned NaN: look for an overflow in it")
+        raise InvalidValueError(f"the relaxation {name_of(relaxation)} returned NaN: look for an overflow in it")
     return (exact + (relaxed - relaxed.detach()) if hard else relaxed).to(logits.dtype)
 
 
@@ -115,5 +115,6 @@ def _never_nan(relaxation: Relaxation) -> bool:
     return hasattr(relaxation, "traits") and relaxation.traits.never_nan  # pyright: ignore[reportFunctionMemberAccess]
 
 
-def _name(relaxation: Relaxation) -> str:
+def name_of(relaxation: Relaxation) -> str:
+    """Name of a relaxation, for messages."""
     return getattr(relaxation, "__name__", repr(relaxation))

@@ -33,3 +33,11 @@ def test_keeps_the_dtype_and_has_no_gradient():
 
 def test_memory_does_not_grow_with_k_times_n():
     assert hard_topk(torch.arange(100_000.0), 50_000).sum() == 50_000
+
+
+def test_nothing_waits_for_a_device():
+    """The device "meta" has no values: whatever reads one raises."""
+    keys, k = torch.empty(2, 5, device="meta"), torch.empty(2, dtype=torch.int64, device="meta")
+    assert hard_topk(keys, k).shape == (2, 5)
+    assert hard_topk(keys, k, ordered=True).shape == (2, 5, 5)
+    assert topk_indices(keys, k).shape == (2, 5)

@@ -101,6 +101,30 @@ def test_hard_top_k_maps_and_compiles():
     assert torch.equal(torch.compile(khot.hard_topk, fullgraph=True, backend="aot_eager")(keys, 2), expected)
 
 
+def test_a_k_for_each_row_maps():
+    keys, k = keys_of(4, 5), torch.tensor([0, 1, 2, 5])
+    for function in (khot.hard_topk, lambda x, k: khot.softsort(x, k, 0.5), lambda x, k: khot.neuralsort(x, k, 0.5)):
+        torch.testing.assert_close(vmap(function)(keys, k), function(keys, k))
+
+
+def test_compiled_code_uses_the_k_max_that_it_is_given():
+    torch._dynamo.reset()
+    keys, k = keys_of(2, 5), torch.tensor([2, 1])
+    compiled = torch.compile(khot.successive_softmax, fullgraph=True, backend="aot_eager")
+    result = compiled(keys, k, 0.5, ordered=True, k_max=3)
+    torch.testing.assert_close(result, khot.successive_softmax(keys, k, 0.5, ordered=True, k_max=3))
+
+
+@all_relaxations
+def test_a_temperature_may_change_before_the_backward_pass(relaxation: Relaxation):
+    """As that of a layer does, if it anneals before it goes back."""
+    keys, temperature = keys_of(1, 5).requires_grad_(), torch.tensor(0.5, dtype=F64)
+    value = relaxation.function(keys, 2, temperature) @ torch.arange(5.0, dtype=F64)
+    (before,) = torch.autograd.grad(value, keys, retain_graph=True)
+    temperature.fill_(5.0)
+    assert torch.equal(torch.autograd.grad(value, keys)[0], before)
+
+
 def test_sampling_maps_with_different_noise():
     samples = vmap(lambda x: khot.sample_subset(x, 2, 0.5), randomness="different")(torch.zeros(50, 6))
     torch.testing.assert_close(samples.sum(-1), torch.full((50,), 2.0))

@@ -88,6 +88,19 @@ class DiscreteSubsetDistribution(SubsetDistribution):
         wide = type(self)(self.logits.double(), self.k, validate_args=False)
         return wide.log_prob_indices(self._in_batches(self._all_indices(what), expand=True))
 
+    def _divide(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Divide the items into chosen and other ones, in float64, with axes that values and batch share.
+
+        Returns the logits of the chosen items (..., k), those of the others (..., n) with -inf in place of the chosen,
+        and whether an absent item is chosen (...). Where it is, all logits are 0.
+        """
+        batch_shape = torch.broadcast_shapes(chosen.shape[:-1], self.batch_shape)
+        logits, chosen = self.logits.double().expand(*batch_shape, self.n), chosen.expand(*batch_shape, self.k)
+        members, rest = logits.gather(-1, chosen), logits.scatter(-1, chosen, -torch.inf)
+        impossible = (members == -torch.inf).any(-1)
+        ignored = impossible.unsqueeze(-1)
+        return members.masked_fill(ignored, 0), rest.masked_fill(ignored, 0), impossible
+
     def _check_indices(self, indices: Tensor) -> None:
         self._check_value(
             indices,

@@ -1,8 +1,12 @@
 """Constraints: which logits and which values a subset distribution accepts."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.distributions.constraints import Constraint
+
+from khot import _checks
 
 
 class _LogWeights(Constraint):
@@ -11,17 +15,11 @@ class _LogWeights(Constraint):
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        return (value < torch.inf).all(-1)
+        return _checks.usable(value)
 
 
-class _WithParameters(Constraint):
-    """Constraint whose repr shows its parameters."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
-
-
-class KHot(_WithParameters):
+@dataclass(frozen=True)
+class KHot(Constraint):
     """Vectors of k ones and n - k zeros.
 
     Parameters
@@ -36,18 +34,17 @@ class KHot(_WithParameters):
     tensor([ True, False])
     """
 
+    k: int
     is_discrete = True
     event_dim = 1
-
-    def __init__(self, k: int) -> None:
-        self.k = k
 
     def check(self, value: Tensor) -> Tensor:
         """Whether each vector (..., n) is k-hot, (...)."""
         return ((value == 0) | (value == 1)).all(-1) & (value.double().sum(-1) == self.k)
 
 
-class DistinctIndices(_WithParameters):
+@dataclass(frozen=True)
+class DistinctIndices(Constraint):
     """Sequences of different whole numbers in 0..n-1.
 
     Parameters
@@ -62,11 +59,9 @@ class DistinctIndices(_WithParameters):
     tensor([ True, False, False])
     """
 
+    n: int
     is_discrete = True
     event_dim = 1
-
-    def __init__(self, n: int) -> None:
-        self.n = n
 
     def check(self, value: Tensor) -> Tensor:
         """Whether each sequence (..., k) is one of different items, (...)."""
@@ -76,7 +71,8 @@ class DistinctIndices(_WithParameters):
         return different & ((value >= 0) & (value < self.n) & (value % 1 == 0)).all(-1)
 
 
-class RelaxedKHot(_WithParameters):
+@dataclass(frozen=True)
+class RelaxedKHot(Constraint):
     """Non-negative vectors that sum to k, up to rounding.
 
     Parameters
@@ -91,10 +87,8 @@ class RelaxedKHot(_WithParameters):
     tensor([ True, False])
     """
 
+    k: int
     event_dim = 1
-
-    def __init__(self, k: int) -> None:
-        self.k = k
 
     def check(self, value: Tensor) -> Tensor:
         """Whether each vector (..., n) is non-negative and sums to k, (...)."""

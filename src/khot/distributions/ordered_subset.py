@@ -113,16 +113,9 @@ class OrderedSubset(DiscreteSubsetDistribution):
             If a value is not such a sequence, unless ``validate_args=False``.
         """
         self._check_indices(value)
-        batch_shape = torch.broadcast_shapes(value.shape[:-1], self.batch_shape)
-        logits = self.logits.double().expand(*batch_shape, self.n)
-        chosen = value.long().expand(*batch_shape, self.k)
         # log p = sum over j of x_(i_j) - log(R + w_(i_j) + ... + w_(i_k)), where R is the weight of the items not
         # drawn: the remaining weights are running sums from the last draw back to the first.
-        drawn = logits.gather(-1, chosen)
-        rest = logits.scatter(-1, chosen, -torch.inf)
-        impossible = (drawn == -torch.inf).any(-1)
-        drawn = drawn.masked_fill(impossible.unsqueeze(-1), 0)
-        rest = rest.masked_fill(impossible.unsqueeze(-1), 0)
+        drawn, rest, impossible = self._divide(value.long())
         no_rest = (rest == -torch.inf).all(-1, keepdim=True)
         lowest = torch.finfo(torch.float64).min  # stands for log 0, whose gradient would be NaN
         log_rest = rest.masked_fill(no_rest, lowest).logsumexp(-1, keepdim=True).masked_fill(no_rest, lowest)

@@ -59,7 +59,6 @@ class RelaxedSubset(SubsetDistribution):
 
     has_rsample = True
     _event_axes = ("n",)
-    _ordered = False
 
     def __init__(
         self,
@@ -98,7 +97,7 @@ class RelaxedSubset(SubsetDistribution):
             self.k,
             self.temperature,
             relaxation=self.relaxation,
-            ordered=self._ordered,
+            ordered="k" in self._event_axes,
             sample_shape=sample_shape,
             generator=generator,
         )
@@ -137,7 +136,6 @@ class RelaxedOrderedSubset(RelaxedSubset):
     """
 
     _event_axes = ("k", "n")
-    _ordered = True
 
     @torch_constraints.dependent_property(is_discrete=False, event_dim=2)
     def support(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Size, Tensor
+from torch import Tensor
 from torch.distributions import constraints as torch_constraints
 from torch.distributions import register_kl
 
@@ -175,21 +175,15 @@ class Subset(DiscreteSubsetDistribution):
         return self._log_prob(indices.long())
 
     def _log_prob(self, chosen: Tensor) -> Tensor:
-        batch_shape = Size(torch.broadcast_shapes(chosen.shape[:-1], self.batch_shape))
-        chosen = chosen.sort(-1).values.expand(*batch_shape, self.k)  # the order must not change the last bit
-        logits = self.logits.double().expand(*batch_shape, self.n)
-        members = logits.gather(-1, chosen)
-        rest = logits.scatter(-1, chosen, -torch.inf)
-        # A member is absent: probability 0. Everything else is absent: probability 1. Neither enters the integral.
-        impossible = (members == -torch.inf).any(-1)
-        certain = ((rest == -torch.inf).all(-1) | (self.k == 0)) & ~impossible
-        settled = (impossible | certain).unsqueeze(-1)
+        members, rest, impossible = self._divide(chosen.sort(-1).values)  # the order must not change the last bit
+        certain = ((rest == -torch.inf).all(-1) | (self.k == 0)) & ~impossible  # everything else is absent
+        settled = certain.unsqueeze(-1)  # nothing that is settled enters the integral
         members, rest = members.masked_fill(settled, 0), rest.masked_fill(settled, 0)
         # lead_i = log(w_i / W), where W is the total weight of the rest, measured from the largest logit of the rest
         # so that a common offset costs no digits.
         origin = rest.detach().amax(-1, keepdim=True)
         lead = (members - origin) - (rest - origin).logsumexp(-1, keepdim=True)
-        log_p = log_win_probability(lead.reshape(batch_shape.numel(), self.k)).reshape(batch_shape)
+        log_p = log_win_probability(lead.reshape(certain.numel(), self.k)).reshape(certain.shape)
         log_p = log_p.masked_fill(certain, 0).masked_fill(impossible, -torch.inf)
         return log_p.clamp_max(0).to(self.logits.dtype)
 

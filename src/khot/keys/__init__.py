@@ -99,7 +99,7 @@ def reservoir_keys(weights: Tensor, generator: torch.Generator | None = None) ->
     weights = _checks.weights(weights)
     dtype = _key_dtype(weights)
     absent = weights == 0
-    keys = -_noise(weights, generator, _seed(weights, generator), None) / weights.double().masked_fill(absent, 1)
+    keys = -_exponential(weights, generator, _seed(weights, generator)) / weights.double().masked_fill(absent, 1)
     return keys.clamp_min(torch.finfo(dtype).min).masked_fill(absent, -torch.inf).to(dtype)
 
 
@@ -110,10 +110,10 @@ def perturbed(logits: Tensor, shape: Sequence[int], generator: torch.Generator |
     sample, and the noise is not lost in a large offset.
     """
     seed = _seed(logits, generator)
-    if seed is None or _checks.traced():
+    if seed is None or _checks.observed(logits):
         logits = _checks.logits(logits)
         moved = _from_the_largest(logits) if centred else logits
-        return moved.expand(shape) + _noise(logits.expand(shape), generator, seed, _key_dtype(logits))
+        return moved.expand(shape) - _exponential(logits.expand(shape), generator, seed).log().to(_key_dtype(logits))
     if torch.is_grad_enabled() and logits.requires_grad:
         return _Perturb.apply(logits, shape, seed, centred)  # pyright: ignore[reportReturnType]
     return _perturb(logits, shape, seed, centred)
@@ -158,14 +158,12 @@ def _seed(like: Tensor, generator: torch.Generator | None) -> Tensor | None:
     return None if _checks.hidden(like, seed) else seed
 
 
-def _noise(like: Tensor, generator: torch.Generator | None, seed: Tensor | None, gumbel: torch.dtype | None) -> Tensor:
-    """Standard exponential draws E in float64, positive and finite; or, in the dtype `gumbel`, Gumbel draws -log E."""
+def _exponential(like: Tensor, generator: torch.Generator | None, seed: Tensor | None) -> Tensor:
+    """Standard exponential draws in float64, positive and finite; minus their logarithm is Gumbel noise."""
     if seed is not None:
-        exponential = _counted_noise(seed, like.shape)
-    else:
-        uniform = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
-        exponential = -torch.log1p(-uniform.clamp_min(_SMALLEST))
-    return exponential if gumbel is None else -exponential.log().to(gumbel)
+        return _counted_noise(seed, like.shape)
+    uniform = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
+    return -torch.log1p(-uniform.clamp_min(_SMALLEST))
 
 
 @torch.library.custom_op("khot::noise", mutates_args=())

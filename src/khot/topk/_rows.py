@@ -4,14 +4,15 @@ Relaxations compute in float64 for every dtype of the keys, and round once at th
 lose all digits.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.topk._arrays import narrow
-from khot.topk.hard import one_hots, per_row
+from khot.topk._arrays import per_row, widen
+from khot.topk.hard import one_hots
 
 ABSENT = torch.finfo(torch.float64).min  # stands for log 0 where an infinity would turn into NaN
 FLOOR = -1e300  # the lowest value of a present item; exp(ABSENT - FLOOR) is still 0
@@ -33,66 +34,58 @@ class Rows(NamedTuple):
         return self.keys.detach().masked_fill(~self.present, ABSENT).amax(-1, keepdim=True)
 
     def scaled(self, origin: Tensor) -> Tensor:
-        """``(keys - origin) / temperature``, (..., n), for an origin (..., 1); 0 at absent items."""
-        distance = torch.where(self.present, self.keys - origin, 0).clamp(-1e150, 1e150)
-        sharpness = self.temperature.reciprocal().clamp_max(-FLOOR)
-        return (distance * sharpness.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
+        """Keys measured from an origin (..., 1), in units of the temperature, (..., n)."""
+        return scaled(self.keys, self.present, self.temperature, origin)
 
 
-class _Widen(torch.autograd.Function):
-    """Conversion to float64; the gradient is clamped to the largest number of the input's dtype."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor) -> Tensor:
-        return x.double() if x.dtype != torch.float64 else x.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.dtype = inputs[0].dtype
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return narrow(grad, ctx.dtype)
+def scaled(keys: Tensor, present: Tensor, temperature: Tensor, origin: Tensor) -> Tensor:
+    """``(keys - origin) / temperature`` without infinities, (..., n); 0 where an item is absent."""
+    distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
+    sharpness = temperature.reciprocal().clamp_max(-FLOOR)
+    return (distance * sharpness.unsqueeze(-1)).clamp(FLOOR, -FLOOR)
 
 
-def widen(x: Tensor) -> Tensor:
-    """Convert to float64; the gradient is clamped to the largest number of the dtype of x."""
-    return _Widen.apply(x)  # pyright: ignore[reportReturnType]
-
-
-def check(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Check the arguments of a relaxation: keys, k and temperature (float64) for each batch row, and the largest k."""
-    keys = _checks.logits(keys, "keys")
-    batch = keys.shape[:-1]
-    k = _checks.count(k, keys.shape[-1], batch)
-    temperature = _checks.temperature(temperature, batch)
-    k, steps = per_row(k, keys)
+def columns(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
+    """Checked k and temperature (float64) for each batch row; NaN where bad values cannot be read."""
     hidden = _checks.hidden(keys, temperature)
-    if isinstance(temperature, Tensor):
-        temperature = widen(temperature.to(keys.device)).expand(batch)
-    else:
-        temperature = torch.full(batch, temperature, dtype=torch.float64, device=keys.device)
-    if hidden:  # bad values cannot raise an error here, so their rows become NaN
+    temperature = widen(temperature) if isinstance(temperature, Tensor) else temperature
+    k, temperature = per_row(k, keys), per_row(temperature, keys)
+    if hidden:
         sound = _checks.usable(keys.detach()) & (temperature > 0) & (temperature < torch.inf)
         temperature = torch.where(sound, temperature, torch.nan)
-    return keys, k, temperature, steps
+    return k, temperature
 
 
 def prepare(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Rows:
     """Check the arguments of a relaxation and convert them for its formula."""
-    keys, k, temperature, steps = check(keys, k, temperature)
-    keys = keys.contiguous()
+    return convert(*_checks.problem(keys, k, temperature))
+
+
+def convert(keys: Tensor, k: int | Tensor, temperature: float | Tensor, steps: int) -> Rows:
+    """Convert checked arguments for a formula; values of the keys are checked here."""
+    keys = _checks.logits(keys, "keys").contiguous()
+    k, temperature = columns(keys, k, temperature)
     present = keys != -torch.inf
     widened = widen(keys.masked_fill(~present, 0))
     return Rows(widened, present, k, temperature, present.sum(-1) < k, steps, keys)
 
 
-def finish_vectors(vectors: Tensor, rows: Rows, ordered: bool) -> Tensor:
-    """Finish relaxed one-hot vectors (..., steps, n): zero beyond the k of a row, hard where a row is short."""
-    alive = torch.arange(rows.steps, device=vectors.device) < rows.k.unsqueeze(-1)
-    vectors = vectors * alive.unsqueeze(-1)
+def mapped_first(size: int, in_dims: Sequence[int | None], args: Sequence[Any]) -> list[Any]:
+    """The arguments of an operator under vmap, with the mapped axis of `size` as the first one of every tensor."""
+    args = list(args)
+    for i, (arg, dim) in enumerate(zip(args, in_dims, strict=True)):
+        if isinstance(arg, Tensor):
+            args[i] = arg.expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+    return args
+
+
+def finish_vectors(logits: Tensor, rows: Rows, ordered: bool) -> Tensor:
+    """Relaxed one-hot vectors, or their sum, from their logits (..., steps, n).
+
+    A vector is zero beyond the k of its row, and hard where the row is short.
+    """
+    alive = torch.arange(rows.steps, device=logits.device) < rows.k.unsqueeze(-1)
+    vectors = logits.masked_fill(~rows.present.unsqueeze(-2), ABSENT).softmax(-1) * alive.unsqueeze(-1)
     if not ordered:
         return finish_sum(vectors.sum(-2), rows)
     hard = one_hots(rows.original, rows.k, rows.steps).double()

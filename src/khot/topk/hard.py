@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from khot import _checks
+from khot.topk._arrays import per_row
 
 
 def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor:
@@ -22,6 +23,7 @@ def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor
     -------
     Tensor, shape (..., n), or (..., max k, n) if `ordered`
         In the dtype of the keys, without a gradient. Vectors beyond a row's own k, or beyond its present items, are 0.
+        On a device other than the CPU and in traced code, where reading a tensor k would wait, n stands in for max k.
 
     Raises
     ------
@@ -38,10 +40,10 @@ def hard_topk(keys: Tensor, k: int | Tensor, *, ordered: bool = False) -> Tensor
     --------
     topk_indices : the same choice as indices.
     """
-    keys, count, steps = _checked(keys, k)
+    keys, k, steps = _checked(keys, k)
     if ordered:
-        return one_hots(keys, count, steps)
-    order, chosen = _ranked(keys, count, steps)
+        return one_hots(keys, k, steps)
+    order, chosen = _ranked(keys, k, steps)
     return _or_nan(torch.zeros_like(keys.detach()).scatter(-1, order, chosen.to(keys.dtype)), keys)
 
 
@@ -56,7 +58,7 @@ def topk_indices(keys: Tensor, k: int | Tensor) -> Tensor:
     Returns
     -------
     Tensor, shape (..., max k), int64
-        Padded with -1 where fewer than `max k` items are chosen.
+        Padded with -1 where fewer than `max k` items are chosen; max k as for `hard_topk`.
 
     Raises
     ------
@@ -100,12 +102,6 @@ def _ranked(keys: Tensor, k: Tensor, steps: int) -> tuple[Tensor, Tensor]:
 
 
 def _checked(keys: Tensor, k: int | Tensor) -> tuple[Tensor, Tensor, int]:
-    keys = _checks.logits(keys, "keys")
-    k = _checks.count(k, keys.shape[-1], keys.shape[:-1])
-    return keys, *per_row(k, keys)
-
-
-def per_row(k: int | Tensor, keys: Tensor) -> tuple[Tensor, int]:
-    """A checked k with one entry for each row, and the largest of them."""
-    largest = k if isinstance(k, int) else int(k.max()) if k.numel() else 0
-    return torch.as_tensor(k, device=keys.device).expand(keys.shape[:-1]), largest
+    *batch, n = _checks.logits(keys, "keys").shape
+    k = _checks.count(k, n, batch)
+    return keys, per_row(k, keys), _checks.largest_count(k, n)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from khot.topk._rows import ABSENT, Rows, finish_vectors, prepare
+from khot.topk._rows import Rows, finish_vectors, prepare
 from khot.topk._traits import promises
 
 
@@ -30,6 +30,8 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
     Tensor, shape (..., n), or (..., max k, n) if `ordered`
         In the dtype of the keys; sums to k (each vector to 1). An entry of the sum can exceed 1. A row with fewer than
         k present items is exactly 1 at each of them, with zero gradient.
+        On a device other than the CPU and in traced code, where reading a tensor k would wait, n stands in for max k,
+        also in the cost: an int k is cheaper there.
 
     Raises
     ------
@@ -57,8 +59,7 @@ def neuralsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, or
     position = torch.arange(1, rows.steps + 1, device=x.device).unsqueeze(-1)
     coefficient = present.unsqueeze(-1) + 1 - 2 * position
     logits = coefficient * x.unsqueeze(-2) - _distance_sums(rows, x, present).unsqueeze(-2)
-    vectors = logits.masked_fill(~rows.present.unsqueeze(-2), ABSENT).softmax(-1)
-    return finish_vectors(vectors, rows, ordered)
+    return finish_vectors(logits, rows, ordered)
 
 
 def _distance_sums(rows: Rows, x: Tensor, present: Tensor) -> Tensor:

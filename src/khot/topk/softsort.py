@@ -28,6 +28,8 @@ def softsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, orde
     Tensor, shape (..., n), or (..., max k, n) if `ordered`
         In the dtype of the keys; sums to k (each vector to 1). An entry of the sum can exceed 1. A row with fewer than
         k present items is exactly 1 at each of them, with zero gradient.
+        On a device other than the CPU and in traced code, where reading a tensor k would wait, n stands in for max k,
+        also in the cost: an int k is cheaper there.
 
     Raises
     ------
@@ -53,6 +55,4 @@ def softsort(keys: Tensor, k: int | Tensor, temperature: float | Tensor, *, orde
     rows = prepare(keys, k, temperature)
     x = rows.scaled(origin=rows.largest())
     largest = x.masked_fill(~rows.present, ABSENT).sort(dim=-1, descending=True, stable=True).values[..., : rows.steps]
-    similarity = -(largest.unsqueeze(-1) - x.unsqueeze(-2)).abs()
-    vectors = similarity.masked_fill(~rows.present.unsqueeze(-2), ABSENT).softmax(-1)
-    return finish_vectors(vectors, rows, ordered)
+    return finish_vectors(-(largest.unsqueeze(-1) - x.unsqueeze(-2)).abs(), rows, ordered)

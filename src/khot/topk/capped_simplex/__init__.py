@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from khot import _checks
-from khot.topk._arrays import as_array, compiled, flat, narrow, numbers
-from khot.topk._rows import ABSENT, FLOOR, finish_sum, prepare
+from khot.topk._arrays import as_array, as_gradient, column, compiled, flat
+from khot.topk._rows import ABSENT, convert, finish_sum, mapped_first, scaled
 from khot.topk._traits import promises
 
 _SATURATED = 100.0  # a sigmoid this far from its centre is 0 or 1 to the last digit
@@ -61,24 +61,18 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
     ----------
     Amos, Koltun & Kolter, "The limited multi-label projection layer", 2019.
     """
-    keys = _checks.float_tensor("keys", keys)
+    problem = keys, k, temperature, _ = _checks.problem(keys, k, temperature)
     moving = isinstance(temperature, Tensor) and temperature.requires_grad and torch.is_grad_enabled()
-    plain = not moving and not _checks.hidden(keys, k, temperature) and not _checks.traced()
-    return (_on_cpu if plain and compiled(keys) else _in_torch)(keys, k, temperature)
-
-
-def _on_cpu(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
-    """The compiled loops, for calls that torch does not observe; they also find bad keys."""
-    *batch, n = keys.shape
-    k, temperature = flat(_checks.count(k, n, batch), batch), flat(_checks.temperature(temperature, batch), batch)
-    k = k.cpu() if isinstance(k, Tensor) else k
-    temperature = temperature.to("cpu", torch.float64) if isinstance(temperature, Tensor) else temperature
-    count = math.prod(batch)
-    arrays = numbers(k, count, np.int64), numbers(temperature, count, np.float64)
-    return _Compiled.apply(keys, *arrays)  # pyright: ignore[reportReturnType]
+    if moving or not compiled(keys) or _checks.observed(keys, k, temperature):
+        return _in_torch(*problem)
+    k, temperature, count = flat(k, keys), flat(temperature, keys), math.prod(keys.shape[:-1])
+    columns = column(k, count, np.int64), column(temperature, count, np.float64)
+    return _Compiled.apply(keys, *columns)  # pyright: ignore[reportReturnType]
 
 
 class _Compiled(torch.autograd.Function):
+    """The compiled loops, for calls that torch does not observe; they also find bad keys."""
+
     @staticmethod
     def forward(ctx: Any, keys: Tensor, k: np.ndarray, temperature: np.ndarray) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         from khot.topk.capped_simplex import _compiled
@@ -96,18 +90,18 @@ class _Compiled(torch.autograd.Function):
 
         (keys,), (k, temperature, (origin, tau)) = ctx.saved_tensors, ctx.rest
         if torch.is_grad_enabled():  # for second derivatives
-            columns = (torch.from_numpy(x).reshape(keys.shape[:-1]) for x in (k, temperature))
-            (result,) = torch.autograd.grad(_in_torch(keys, *columns), keys, grad, create_graph=True)
+            k, temperature = (torch.from_numpy(x).reshape(keys.shape[:-1]) for x in (k, temperature))
+            (result,) = torch.autograd.grad(_in_torch(keys, k, temperature), keys, grad, create_graph=True)
             return result, None, None
         array = as_array(keys).reshape(len(k), keys.shape[-1])
         g = as_array(grad).astype(array.dtype, copy=False).reshape(array.shape)
-        result = torch.from_numpy(_compiled.backward(array, temperature, origin, tau, g)).reshape(keys.shape)
-        return result if result.dtype == keys.dtype else narrow(result, keys.dtype), None, None
+        result = _compiled.backward(array, temperature, origin, tau, g)
+        return as_gradient(result, keys.dtype).reshape(keys.shape), None, None
 
 
-def _in_torch(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> Tensor:
+def _in_torch(keys: Tensor, k: int | Tensor, temperature: float | Tensor, steps: int = 0) -> Tensor:
     """The torch form, for every device, derivative and transform."""
-    rows = prepare(keys, k, temperature)
+    rows = convert(keys, k, temperature, steps)
     origin, tau = _threshold(rows.keys.detach(), rows.present, rows.k, rows.temperature.detach())
     x = rows.scaled(origin)
     return finish_sum(_CappedSimplex.apply(x, tau, rows.present, rows.k), rows)  # pyright: ignore[reportArgumentType]
@@ -152,11 +146,10 @@ def _threshold(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) ->
         columns = (x.reshape(-1).contiguous().numpy() for x in (k, temperature))
         _, *solution, _ = _compiled.forward(table, *columns)
         return tuple(torch.from_numpy(x).reshape(*k.shape, 1) for x in solution)  # pyright: ignore[reportReturnType]
-    origin = _last_inside(keys, present, k)
-    distance = torch.where(present, keys - origin, 0).clamp(-1e150, 1e150)
-    sharpness = temperature.reciprocal().clamp_max(-FLOOR).unsqueeze(-1)
-    x = (distance * sharpness).clamp(FLOOR, -FLOOR)
-    return origin, _bisect(x, present, present.sum(-1, keepdim=True), k.unsqueeze(-1))
+    descending = keys.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
+    m, k = present.sum(-1, keepdim=True), k.unsqueeze(-1)
+    origin = descending.gather(-1, (k.minimum(m) - 1).clamp_min(0))
+    return origin, _bisect(scaled(keys, present, temperature, origin), present, m, k)
 
 
 @_threshold.register_fake
@@ -166,17 +159,7 @@ def _(keys: Tensor, present: Tensor, k: Tensor, temperature: Tensor) -> tuple[Te
 
 @_threshold.register_vmap
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-    lifted = (
-        arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
-        for arg, dim in zip(args, in_dims, strict=True)
-    )
-    return _threshold(*lifted), (0, 0)
-
-
-def _last_inside(keys: Tensor, present: Tensor, k: Tensor) -> Tensor:
-    descending = keys.masked_fill(~present, ABSENT).sort(dim=-1, descending=True).values
-    present_count = present.sum(-1, keepdim=True)
-    return descending.gather(-1, (k.unsqueeze(-1).minimum(present_count) - 1).clamp_min(0))
+    return _threshold(*mapped_first(info.batch_size, in_dims, args)), (0, 0)
 
 
 def _bisect(x: Tensor, present: Tensor, m: Tensor, k: Tensor) -> Tensor:

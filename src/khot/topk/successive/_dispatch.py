@@ -2,69 +2,68 @@
 
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from khot.topk._arrays import as_array, compiled, narrow, numbers
+from khot import _checks
+from khot.topk._arrays import as_array, as_gradient, column, compiled, narrow, per_row
+from khot.topk.hard import one_hots
 from khot.topk.successive import _plain
-from khot.topk.successive._compiled.constants import BAD, SHORT
-from khot.topk.successive._modes import exact_table, table_shape
+from khot.topk.successive._compiled.constants import BAD, SHORT, SUM, VECTORS
 
 
-@lru_cache(1)
-def _loops() -> ModuleType:
-    from khot.topk.successive._compiled import tables
+class Problem(NamedTuple):
+    """The checked arguments of a call, as rows."""
 
-    return tables
+    keys: Tensor  # (rows, n), -inf for absent items
+    k: int | Tensor  # one for all, or (rows,) int64
+    temperature: float | Tensor  # one for all, or (rows,) float64
+    at: Tensor | None  # items of single entries, (rows, steps) int64
+    steps: int  # the largest k
+    mode: int  # what is asked for: SUM, VECTORS or ENTRIES
 
 
-def forward(
-    keys: Tensor, k: Tensor | int, temperature: Tensor | float, at: Tensor | None, steps: int, mode: int, keep: bool
-) -> tuple[Tensor, Tensor, bool]:
-    """Compute the result, a state (rows, .) for `backward`, and whether any key is bad.
+def forward(problem: Problem, keep: bool) -> tuple[Tensor, Tensor, bool]:
+    """Compute the result, a state (rows, .) for `backward`, if that is to be kept, and whether any key is bad.
 
-    The keys (rows, n) may hold -inf; k is int64, the temperature float64, one for all or (rows,); `at` (rows, steps)
-    int64 holds the items of single entries. Rows with NaN or +inf, which are bad, become NaN; on a device other than
-    the CPU nobody looks for them.
+    Rows with NaN or +inf, which are bad, become NaN; on a device other than the CPU nobody looks for them.
     """
-    if not compiled(keys):
-        return _plain_forward(keys, k, temperature, at, steps, mode, keep)
-    array = as_array(keys)
-    count, n = array.shape
-    result = np.empty(table_shape(array.shape, steps, mode), array.dtype)
-    state, paths = np.empty((count, _state_size(n, steps, array.itemsize) if keep else 0)), np.empty(count, np.int64)
-    lowest = _loops().forward(_table(array, k, temperature, at, steps, mode), _as_tables(result), state, paths)
+    if not compiled(problem.keys):
+        return _plain_forward(problem, keep)
+    table = _table(problem)
+    count, n = table.keys.shape
+    result = np.empty(table_shape(table), table.keys.dtype)
+    size = _state_size(n, problem.steps, table.keys.itemsize) if keep else 0
+    state, paths = np.empty((count, size)), np.empty(count, np.int64)
+    lowest = _loops().forward(table, _as_tables(result), state, paths)
     out = torch.from_numpy(result)
     if lowest <= SHORT:
         short = torch.from_numpy(paths == SHORT)
-        k, at = tensors(k, at, keys)
-        out[short] = exact_table(keys[short], k[short], at[short], steps, mode).to(out.dtype)
-    return out if out.dtype == keys.dtype else out.to(keys.dtype), torch.from_numpy(state), lowest == BAD
+        out[short] = _hard(problem, short).to(out.dtype)
+    if out.dtype != problem.keys.dtype:
+        out = out.to(problem.keys.dtype)
+    return out, torch.from_numpy(state), lowest == BAD
 
 
-def backward(
-    keys: Tensor,
-    k: Tensor | int,
-    temperature: Tensor | float,
-    at: Tensor | None,
-    state: Tensor,
-    grad: Tensor,
-    steps: int,
-    mode: int,
-    in_temperature: bool,
-) -> tuple[Tensor, Tensor]:
+def backward(problem: Problem, state: Tensor, grad: Tensor, in_temperature: bool) -> tuple[Tensor, Tensor]:
     """Gradients in the keys, clamped to the largest number of their dtype, and in the temperature if asked for."""
-    if not compiled(keys):
-        return _plain_backward(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
-    array = as_array(keys)
-    g = _as_tables(as_array(grad).astype(array.dtype, copy=False))
-    table, states = _table(array, k, temperature, at, steps, mode), np.ascontiguousarray(state.numpy())
-    results = _loops().backward(table, g, states, in_temperature)
-    grad_keys, grad_temperature = torch.from_numpy(results[0]), torch.from_numpy(results[1])
-    return grad_keys if grad_keys.dtype == keys.dtype else narrow(grad_keys, keys.dtype), grad_temperature
+    if not compiled(problem.keys):
+        return _plain_backward(problem, state, grad, in_temperature)
+    table = _table(problem)
+    g = _as_tables(as_array(grad).astype(table.keys.dtype, copy=False))
+    grad_keys, grad_t = _loops().backward(table, g, np.ascontiguousarray(state.numpy()), in_temperature)
+    return as_gradient(grad_keys, problem.keys.dtype), torch.from_numpy(grad_t)
+
+
+def table_shape(problem: Any) -> tuple[int, ...]:
+    """Shape of the result: k-hot vectors, ordered vectors, or single entries."""
+    rows, n = problem.keys.shape
+    if problem.mode == SUM:
+        return rows, n
+    return (rows, problem.steps, n) if problem.mode == VECTORS else (rows, problem.steps)
 
 
 def empty_state(keys: Tensor, steps: int) -> Tensor:
@@ -76,57 +75,11 @@ def empty_state(keys: Tensor, steps: int) -> Tensor:
     return keys.new_empty(count, rows * n, dtype=_plain.widest(keys.device))
 
 
-def tensors(k: Any, at: Tensor | None, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert k and items to one entry for each batch row."""
-    k = k if isinstance(k, Tensor) else torch.full((len(keys),), k, device=keys.device)
-    return k, k.new_empty(len(keys), 0) if at is None else at
+@lru_cache(1)
+def _loops() -> ModuleType:
+    from khot.topk.successive._compiled import tables
 
-
-def _plain_forward(
-    keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int, keep: bool
-) -> tuple[Tensor, Tensor, bool]:
-    rows = _plain.prepare(keys, k, temperature, steps)
-    out = rows.logits.new_zeros(table_shape(keys.shape, steps, mode))
-    k, at = tensors(k, at, keys)
-    state = _plain.forward(rows, at, mode, out, keep)
-    bad, short = _exceptions(keys, k, temperature)
-    if not keys.is_cpu or bool(short.any()):
-        out = torch.where(_like(short, out), exact_table(keys, k, at, steps, mode).to(out.dtype), out)
-    out = out.masked_fill(_like(bad, out), torch.nan)
-    return out.to(keys.dtype), state.flatten(1), keys.is_cpu and bool(bad.any())
-
-
-def _plain_backward(
-    keys: Tensor,
-    k: Any,
-    temperature: Any,
-    at: Tensor | None,
-    state: Tensor,
-    grad: Tensor,
-    steps: int,
-    mode: int,
-    in_temperature: bool,
-) -> tuple[Tensor, Tensor]:
-    rows = _plain.prepare(keys, k, temperature, steps)
-    k, at = tensors(k, at, keys)
-    kept = state.reshape(len(keys), *_plain.state_shape(keys.shape[1], steps))
-    grads = _plain.backward(rows, at, mode, kept, grad.to(rows.logits.dtype), in_temperature)
-    bad, short = _exceptions(keys, k, temperature)
-    none = bad | short
-    grad_keys, grad_t = (torch.where(_like(none, part), 0, part) for part in grads)
-    return narrow(grad_keys, keys.dtype), grad_t.to(temperature.dtype) if isinstance(temperature, Tensor) else grad_t
-
-
-def _exceptions(keys: Tensor, k: Tensor, temperature: Any) -> tuple[Tensor, Tensor]:
-    """Rows (rows,) that become NaN, and rows with fewer than k present items, or none."""
-    bad = ~(keys < torch.inf).all(-1)
-    if isinstance(temperature, Tensor):
-        bad |= ~((temperature > 0) & (temperature < torch.inf))
-    return bad, (keys != -torch.inf).sum(-1) < k.clamp_min(1)
-
-
-def _like(rows: Tensor, table: Tensor) -> Tensor:
-    return rows.reshape(-1, *[1] * (table.ndim - 1))
+    return tables
 
 
 @lru_cache(64)
@@ -134,10 +87,13 @@ def _state_size(n: int, steps: int, itemsize: int) -> int:
     return _loops().state_size(n, steps, itemsize)
 
 
-def _table(array: np.ndarray, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Any:
+def _table(problem: Problem) -> Any:
+    keys, k, temperature, at, steps, mode = problem
+    array = as_array(keys)
     count = len(array)
-    columns = numbers(k, count, np.int64), numbers(temperature, count, np.float64), _items(at, count)
-    return _loops().Table(array, *columns, steps, mode)
+    columns = column(k, count, np.int64), column(temperature, count, np.float64)
+    items = np.empty((count, 0), np.int64) if at is None else at.contiguous().numpy()
+    return _loops().Table(array, *columns, items, steps, mode)
 
 
 def _as_tables(x: np.ndarray) -> np.ndarray:
@@ -145,5 +101,45 @@ def _as_tables(x: np.ndarray) -> np.ndarray:
     return x if x.ndim == 3 else x[:, None]
 
 
-def _items(at: Tensor | None, count: int) -> np.ndarray:
-    return np.empty((count, 0), np.int64) if at is None else at.contiguous().numpy()
+def _hard(problem: Problem, rows: Any = slice(None)) -> Tensor:
+    """The result for rows with fewer than k present items, which are taken one by one, the largest key first."""
+    keys, k = problem.keys[rows], per_row(problem.k, problem.keys)[rows]
+    vectors = one_hots(keys, k, problem.steps)
+    if problem.at is None:
+        return vectors.sum(1) if problem.mode == SUM else vectors
+    at = problem.at[rows]
+    return vectors.gather(-1, at.clamp_min(0).unsqueeze(-1)).squeeze(-1) * (at >= 0)
+
+
+def _plain_forward(problem: Problem, keep: bool) -> tuple[Tensor, Tensor, bool]:
+    keys, k, temperature, at, steps, mode = problem
+    rows = _plain.prepare(keys, k, temperature, steps)
+    out = rows.logits.new_zeros(table_shape(problem))
+    state = _plain.forward(rows, at, mode, out, keep)
+    bad, short = _exceptions(problem)
+    if not keys.is_cpu or bool(short.any()):
+        out = torch.where(_like(short, out), _hard(problem).to(out.dtype), out)
+    out = out.masked_fill(_like(bad, out), torch.nan)
+    return out.to(keys.dtype), state.flatten(1), keys.is_cpu and bool(bad.any())
+
+
+def _plain_backward(problem: Problem, state: Tensor, grad: Tensor, in_temperature: bool) -> tuple[Tensor, Tensor]:
+    keys, k, temperature, at, steps, mode = problem
+    rows = _plain.prepare(keys, k, temperature, steps)
+    kept = state.reshape(len(keys), *_plain.state_shape(keys.shape[1], steps))
+    grads = _plain.backward(rows, at, mode, kept, grad.to(rows.logits.dtype), in_temperature)
+    bad, short = _exceptions(problem)
+    grad_keys, grad_t = (torch.where(_like(bad | short, part), 0, part) for part in grads)
+    return narrow(grad_keys, keys.dtype), grad_t.to(temperature.dtype) if isinstance(temperature, Tensor) else grad_t
+
+
+def _exceptions(problem: Problem) -> tuple[Tensor, Tensor]:
+    """Rows (rows,) that become NaN, and rows with fewer than k present items, or none."""
+    keys, t, sound = problem.keys, problem.temperature, _checks.usable(problem.keys)
+    if isinstance(t, Tensor):
+        sound &= (t > 0) & (t < torch.inf)
+    return ~sound, (keys != -torch.inf).sum(-1) < per_row(problem.k, keys).clamp_min(1)
+
+
+def _like(rows: Tensor, table: Tensor) -> Tensor:
+    return rows.reshape(-1, *[1] * (table.ndim - 1))

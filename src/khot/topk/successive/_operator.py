@@ -13,10 +13,13 @@ from torch import Tensor
 
 from khot import _checks
 from khot.errors import NotAvailableError
-from khot.topk._arrays import flat
-from khot.topk._rows import check, widen
+from khot.topk._arrays import flat, per_row
+from khot.topk._rows import columns, mapped_first
 from khot.topk.successive import _dispatch
-from khot.topk.successive._modes import table_shape
+from khot.topk.successive._dispatch import Problem
+
+_PROBLEM = "Tensor keys, Tensor k, Tensor temperature, Tensor? at, SymInt steps, int mode"
+_ARGUMENTS = len(Problem._fields)
 
 
 def successive(
@@ -28,82 +31,67 @@ def successive(
     k_max: int | None = None,
 ) -> Tensor:
     """Check the arguments and compute the result of a `mode`, for keys (..., n) and perhaps items (..., max k)."""
-    keys = _checks.float_tensor("keys", keys)
+    keys, k, temperature, steps = _checks.problem(keys, k, temperature, k_max)
     *batch, n = keys.shape
-    k, temperature = _checks.count(k, n, batch), _checks.temperature(temperature, batch)
-    steps = _checks.largest_count(k, n, k_max)
+    count = math.prod(batch)
     if index is not None:
-        index = _checks.items(index, n, (*batch, steps)).reshape(math.prod(batch), steps)
-    eager = not _checks.hidden(keys, k, temperature, index) and not _checks.traced()
-    k, temperature = flat(k, batch), flat(temperature, batch)
-    run = _eager if eager else _traced
-    result = run(keys if keys.ndim == 2 else keys.reshape(math.prod(batch), n), k, temperature, index, steps, mode)
+        index = _checks.items(index, n, (*batch, steps)).reshape(count, steps)
+    observed = _checks.observed(keys, k, temperature, index)
+    if observed:
+        k, temperature = (x.reshape(count) for x in columns(_checks.logits(keys, "keys"), k, temperature))
+    else:
+        k, temperature = flat(k, keys), flat(temperature, keys)
+    problem = Problem(keys if keys.ndim == 2 else keys.reshape(count, n), k, temperature, index, steps, mode)
+    if observed:
+        result = _Forward.apply(*problem)[0]  # pyright: ignore[reportOptionalSubscript]
+    elif torch.is_grad_enabled() and (keys.requires_grad or getattr(temperature, "requires_grad", False)):
+        result = _apply(*problem)
+    else:
+        result, _, bad = _dispatch.forward(problem, False)
+        if bad:
+            _checks.logits(keys, "keys")
     return result if keys.ndim == 2 else result.reshape(*batch, *result.shape[1:])
 
 
-def _eager(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Tensor:
-    """Compute directly, without torch's dispatcher, for calls that torch does not observe; bad keys are found here."""
-    moving = isinstance(temperature, Tensor)
-    temperature = widen(temperature.to(keys.device)) if moving else temperature
-    if torch.is_grad_enabled() and (keys.requires_grad or (moving and temperature.requires_grad)):
-        return _apply(keys, k, temperature, at, steps, mode)
-    result, _, bad = _dispatch.forward(keys, k, temperature, at, steps, mode, False)
-    return result if not bad else _checks.logits(keys, "keys")
-
-
-def _traced(keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int) -> Tensor:
-    """Compute by registered operators, for tracing, transforms and dispatch modes."""
-    count = keys.shape[0]
-    keys, k, temperature, steps = check(keys, k, temperature)
-    items = k.new_empty(count, 0) if at is None else at
-    return _Forward.apply(keys, k, temperature, items, steps, mode)[0]  # pyright: ignore[reportOptionalSubscript]
-
-
-@torch.library.custom_op("khot::successive_forward", mutates_args=())
-def _forward(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> tuple[Tensor, Tensor]:
-    return _dispatch.forward(keys, k, temperature, at, steps, mode, True)[:2]
+@torch.library.custom_op("khot::successive_forward", mutates_args=(), schema=f"({_PROBLEM}) -> (Tensor, Tensor)")
+def _forward(*problem: Any) -> tuple[Tensor, Tensor]:
+    return _dispatch.forward(Problem(*problem), True)[:2]
 
 
 @_forward.register_fake
-def _(keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int) -> tuple[Tensor, Tensor]:
-    return keys.new_empty(table_shape(keys.shape, steps, mode)), _dispatch.empty_state(keys, steps)
+def _(*arguments: Any) -> tuple[Tensor, Tensor]:
+    problem = Problem(*arguments)
+    return problem.keys.new_empty(_dispatch.table_shape(problem)), _dispatch.empty_state(problem.keys, problem.steps)
 
 
-@torch.library.custom_op("khot::successive_backward", mutates_args=())
-def _backward(
-    keys: Tensor,
-    k: Tensor,
-    temperature: Tensor,
-    at: Tensor,
-    state: Tensor,
-    grad: Tensor,
-    steps: int,
-    mode: int,
-    in_temperature: bool,
-) -> tuple[Tensor, Tensor]:
-    return _dispatch.backward(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
+@torch.library.custom_op(
+    "khot::successive_backward",
+    mutates_args=(),
+    schema=f"({_PROBLEM}, Tensor state, Tensor grad, bool in_temperature) -> (Tensor, Tensor)",
+)
+def _backward(*arguments: Any) -> tuple[Tensor, Tensor]:
+    return _dispatch.backward(Problem(*arguments[:_ARGUMENTS]), *arguments[_ARGUMENTS:])
 
 
 @_backward.register_fake
-def _(
-    keys: Tensor,
-    k: Tensor,
-    temperature: Tensor,
-    at: Tensor,
-    state: Tensor,
-    grad: Tensor,
-    steps: int,
-    mode: int,
-    in_temperature: bool,
-) -> tuple[Tensor, Tensor]:
+def _(keys: Tensor, k: Tensor, temperature: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     return torch.empty_like(keys), torch.empty_like(temperature)
 
 
-class _Forward(torch.autograd.Function):
+class _OfRows(torch.autograd.Function):
+    """Function of tensors (rows, .) and numbers, which returns two tensors; vmap gives it more rows."""
+
+    @classmethod
+    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        lifted = mapped_first(info.batch_size, in_dims, args)
+        results = cls.apply(*[arg.flatten(0, 1) if isinstance(arg, Tensor) else arg for arg in lifted])
+        rows = lifted[0].shape[:2]
+        return tuple(result.reshape(*rows, *result.shape[1:]) for result in results), (0, 0)
+
+
+class _Forward(_OfRows):
     @staticmethod
-    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        keys: Tensor, k: Tensor, temperature: Tensor, at: Tensor, steps: int, mode: int
-    ) -> tuple[Tensor, Tensor]:
+    def forward(keys, k, temperature, at, steps, mode):  # torch.compile counts these names
         return _forward(keys, k, temperature, at, steps, mode)
 
     @staticmethod
@@ -116,42 +104,38 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         if grad is None:
-            return (None,) * 6
-        arguments = *ctx.saved_tensors, grad, ctx.steps, ctx.mode, ctx.needs_input_grad[2]
+            return (None,) * _ARGUMENTS
+        *tensors, state = ctx.saved_tensors
+        arguments = *tensors, ctx.steps, ctx.mode, state, grad, ctx.needs_input_grad[2]
         grad_keys, grad_temperature = _Backward.apply(*arguments)  # pyright: ignore[reportGeneralTypeIssues]
         return grad_keys, None, grad_temperature, None, None, None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
-        return _with_mapped_rows(_Forward, info.batch_size, in_dims, args), (0, 0)
-
 
 class _EagerForward(torch.autograd.Function):
-    """`_Forward` without transforms: `setup_context` would cost a tenth of a millisecond."""
+    """`_Forward` for calls that torch does not observe; it also finds bad keys.
+
+    Without the dispatcher and `setup_context` it takes a tenth of a millisecond less.
+    """
 
     @staticmethod
-    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, keys: Tensor, k: Any, temperature: Any, at: Tensor | None, steps: int, mode: int
-    ) -> Tensor:
-        result, state, bad = _dispatch.forward(keys, k, temperature, at, steps, mode, True)
+    def forward(ctx: Any, keys: Tensor, *rest: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        result, state, bad = _dispatch.forward(Problem(keys, *rest), True)
         if bad:
             _checks.logits(keys, "keys")
-        ctx.save_for_backward(keys, *(x if isinstance(x, Tensor) else None for x in (k, temperature, at)), state)
-        ctx.numbers = _number(k), _number(temperature), steps, mode
+        ctx.rest = rest
+        ctx.save_for_backward(keys, state, *[x for x in rest if isinstance(x, Tensor)])  # notices if they change
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        keys, k, temperature, at, state = ctx.saved_tensors
-        same_k, same_temperature, steps, mode = ctx.numbers
-        k, temperature = same_k if k is None else k, same_temperature if temperature is None else temperature
-        function: Any = _dispatch.backward
+        (keys, state, *_), in_temperature = ctx.saved_tensors, ctx.needs_input_grad[2]
+        problem = Problem(keys, *ctx.rest)
         if torch.is_grad_enabled():  # for second derivatives, which must raise an error
-            function = _Backward.apply
-            k, at = _dispatch.tensors(k, at, keys)
-            temperature = torch.as_tensor(temperature, dtype=torch.float64).expand(len(keys))
-        in_temperature = ctx.needs_input_grad[2]
-        grads = function(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
+            k, temperature = per_row(problem.k, keys), per_row(problem.temperature, keys)
+            columns = problem._replace(k=k, temperature=temperature)
+            grads: Any = _Backward.apply(*columns, state, grad, in_temperature)
+        else:
+            grads = _dispatch.backward(problem, state, grad, in_temperature)
         return grads[0], None, grads[1] if in_temperature else None, None, None, None
 
 
@@ -159,24 +143,10 @@ _without_transforms: Any = super(torch.autograd.Function, _EagerForward)
 _apply = _without_transforms.apply  # the search for transforms would cost the same again
 
 
-def _number(x: Any) -> Any:
-    return None if isinstance(x, Tensor) else x
-
-
-class _Backward(torch.autograd.Function):
+class _Backward(_OfRows):
     @staticmethod
-    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        keys: Tensor,
-        k: Tensor,
-        temperature: Tensor,
-        at: Tensor,
-        state: Tensor,
-        grad: Tensor,
-        steps: int,
-        mode: int,
-        in_temperature: bool,
-    ) -> tuple[Tensor, Tensor]:
-        return _backward(keys, k, temperature, at, state, grad, steps, mode, in_temperature)
+    def forward(keys, k, temperature, at, steps, mode, state, grad, in_temperature):
+        return _backward(keys, k, temperature, at, steps, mode, state, grad, in_temperature)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -188,21 +158,3 @@ class _Backward(torch.autograd.Function):
             "successive_softmax cannot be differentiated twice: use softsort, neuralsort or capped_simplex where "
             "second derivatives are needed"
         )
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
-        return _with_mapped_rows(_Backward, info.batch_size, in_dims, args), (0, 0)
-
-
-def _with_mapped_rows(function: Any, size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> Any:
-    """Apply a Function of rows to rows with one more axis of length `size`, which is the first of the results."""
-    lifted = [_lift(arg, dim, size) if isinstance(arg, Tensor) else arg for arg, dim in zip(args, in_dims, strict=True)]
-    rows = lifted[0].shape[1]
-    results = function.apply(
-        *[arg.reshape(size * rows, *arg.shape[2:]) if isinstance(arg, Tensor) else arg for arg in lifted]
-    )
-    return tuple(result.reshape(size, rows, *result.shape[1:]) for result in results)
-
-
-def _lift(arg: Tensor, dim: int | None, size: int) -> Tensor:
-    return arg.expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)

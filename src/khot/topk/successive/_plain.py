@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from khot.topk.successive._compiled.constants import ENTRIES, SUM, VECTORS
+from khot.topk.successive._compiled.constants import SUM
 
 _WARM, _NARROW = 0.5, 60.0  # float32 is enough from this temperature up, for keys in a range of 60 temperatures
 _SEGMENT = 16  # up to this number of steps, all p are kept
@@ -110,7 +110,7 @@ def _step_in_logarithms(logits: Tensor, floor: Tensor, t: Tensor) -> tuple[Tenso
     return p, torch.addcdiv(log_p, log_left, t).clamp_(floor)
 
 
-def forward(rows: Rows, at: Tensor, mode: int, out: Tensor, keep: bool) -> Tensor:
+def forward(rows: Rows, at: Tensor | None, mode: int, out: Tensor, keep: bool) -> Tensor:
     """Fill the tables (rows, .) of all rows; returns the state (rows, ., n) for `backward`, or an empty one."""
     count, n = rows.logits.shape
     state = rows.logits.new_empty(count, *(state_shape(n, rows.steps) if keep else (0, n)))
@@ -126,18 +126,20 @@ def forward(rows: Rows, at: Tensor, mode: int, out: Tensor, keep: bool) -> Tenso
                 continue
         if rows.alive is not None:
             p = p * rows.alive[:, j, None]
-        if mode == VECTORS:
-            out[:, j] = p
-        elif mode == ENTRIES:
-            out[:, j] = p.gather(1, at[:, j, None].clamp_min(0)).squeeze(1).masked_fill(at[:, j] < 0, 0)
-        else:
+        if mode == SUM:
             out += p
+        elif at is None:
+            out[:, j] = p
+        else:
+            out[:, j] = p.gather(1, at[:, j, None].clamp_min(0)).squeeze(1).masked_fill(at[:, j] < 0, 0)
     if at_the_end:
         torch.sum(state, 1, out=out)
     return state
 
 
-def backward(rows: Rows, at: Tensor, mode: int, state: Tensor, grad: Tensor, want_t: bool) -> tuple[Tensor, Tensor]:
+def backward(
+    rows: Rows, at: Tensor | None, mode: int, state: Tensor, grad: Tensor, want_t: bool
+) -> tuple[Tensor, Tensor]:
     """Cotangents of the keys (rows, n) and of t (rows,), if wanted, from that of the tables."""
     y, grad_t = torch.zeros_like(rows.logits), rows.logits.new_zeros(len(rows.logits))
     scale, segment = grad.abs().amax().clamp_min(torch.finfo(grad.dtype).tiny), _segment(rows.steps)
@@ -164,11 +166,11 @@ def _steps_of(rows: Rows, state: Tensor, start: int, stop: int) -> Tensor:
     return p
 
 
-def _cotangent(rows: Rows, at: Tensor, mode: int, grad: Tensor, j: int) -> Tensor:
+def _cotangent(rows: Rows, at: Tensor | None, mode: int, grad: Tensor, j: int) -> Tensor:
     """Cotangent (rows, n) of p in step j."""
     if mode == SUM:
         g = grad
-    elif mode == VECTORS:
+    elif at is None:
         g = grad[:, j]
     else:
         entry = grad[:, j].masked_fill(at[:, j] < 0, 0)
