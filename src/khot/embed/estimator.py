@@ -1,6 +1,6 @@
 """The base class of both embeddings: a scikit-learn transformer with a trained encoder."""
 
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -19,17 +19,23 @@ from khot.embed._scaling import learn_scaling, principal_axes
 from khot.embed.networks import build, check_output
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstimator):
-    """Base of the estimators, which store their parameters and define their objective."""
+    """Base of the estimators with the parameters of both; each of them defines its objective."""
+
+    n_components: int = field(default=2, kw_only=False)
+    scale: str = "auto"
+    perplexity: float = 30.0
+    input_components: int | None = None
+    encoder: str | nn.Module = "small"
+    pretrain: bool = True
+    pretrain_epochs: int = 10
+    dropout: float = 0.0
+    batch_size: int = 1000
+    epochs: int = 200
 
     _kind = EMBEDDING
-
-    n_components: int
-    n_features_in_: int
-    scale: str
-    input_components: int | None
-    random_state: Any
-    folder: Path | str | None
+    n_features_in_: int = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Train the encoder.

@@ -1,9 +1,7 @@
 """Stochastic neighbour embedding by subset sampling, the RSS-SNE of the paper."""
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
-
-from torch import nn
 
 from khot import _checks
 from khot._renamed import renamed
@@ -27,6 +25,7 @@ TUNED: dict[str, Any] = {
 
 
 @renamed(max_epochs="epochs")
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsetSNE(Embedding):
     """Learn an encoder into a few dimensions that preserves the neighbours of every row, and can embed new rows too.
 
@@ -131,60 +130,13 @@ class SubsetSNE(Embedding):
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Section 4.3.
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_neighbors: int = 1,
-        temperature: Any = 0.1,
-        scale: str = "auto",
-        perplexity: float = 30.0,
-        input_components: int | None = None,
-        alpha: float | str | None = None,
-        encoder: str | nn.Module = "small",
-        pretrain: bool = True,
-        pretrain_epochs: int = 10,
-        dropout: float = 0.0,
-        bias: float = 1e-8,
-        noise: str = "both",
-        samples: int = 1,
-        mutual: bool = False,
-        batch_size: int = 1000,
-        epochs: int = 200,
-        learning_rate: Any = 1e-3,
-        optimizer: Any = None,
-        device: str = "cpu",
-        devices: int = 1,
-        random_state: Any = None,
-        verbose: bool = False,
-        folder: Path | str | None = None,
-        resume: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.temperature = temperature
-        self.scale = scale
-        self.perplexity = perplexity
-        self.input_components = input_components
-        self.alpha = alpha
-        self.encoder = encoder
-        self.pretrain = pretrain
-        self.pretrain_epochs = pretrain_epochs
-        self.dropout = dropout
-        self.bias = bias
-        self.noise = noise
-        self.samples = samples
-        self.mutual = mutual
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.device = device
-        self.devices = devices
-        self.random_state = random_state
-        self.verbose = verbose
-        self.folder = folder
-        self.resume = resume
+    n_neighbors: int = 1
+    temperature: Any = 0.1
+    alpha: float | str | None = None
+    bias: float = 1e-8
+    noise: str = "both"
+    samples: int = 1
+    mutual: bool = False
 
     def _check(self, batch: int) -> None:
         if _checks.whole_number("n_neighbors", self.n_neighbors, least=1) > batch - 1:
