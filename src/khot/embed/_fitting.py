@@ -48,15 +48,6 @@ def _check_components(count: Any, most: int) -> None:
         )
 
 
-def check_perplexity(perplexity: Any, batch: int) -> None:
-    """Refuse a perplexity larger than the number of neighbours in a batch."""
-    if not 1 <= _checks.positive("perplexity", perplexity) <= batch - 1:
-        raise InvalidValueError(
-            f"perplexity must lie between 1 and {batch - 1}, one less than the rows of a batch, "
-            f"but got {perplexity}: choose one within that range, or larger batches"
-        )
-
-
 def degrees(alpha: Any, dimensions: int) -> float:
     """Degrees of freedom of a Student-t density; "auto" is one less than the number of dimensions."""
     if isinstance(alpha, str):

@@ -12,7 +12,7 @@ from khot._estimators.fitting import draw_seed, find_device, fitting, new_networ
 from khot._estimators.saving import EncoderEstimator
 from khot._estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from khot._estimators.storage import EMBEDDING
-from khot.embed import _inputs, _storage
+from khot.embed import _inputs
 from khot.embed._fitting import check_parameters, train
 from khot.embed._objective import Objective
 from khot.embed._scaling import learn_scaling, principal_axes
@@ -105,10 +105,11 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
         raise NotImplementedError
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return _storage.state(self), {}
+        features, components = self.n_features_in_, int(self._n_features_out)
+        return {"estimator": type(self).__name__, "features": features, "components": components}, {}
 
     def _restore(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        _storage.restore(self, numbers)
+        self.n_features_in_, self._n_features_out = numbers["features"], numbers["components"]
 
     def _build(self) -> nn.Module:
         return build(self.encoder, self.n_features_in_, self._n_features_out)

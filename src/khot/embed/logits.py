@@ -66,12 +66,7 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
     distances = _distances(rows)
     if perplexity is None:
         return distances.neg_()
-    if not 1 <= _checks.positive("perplexity", perplexity) <= len(rows) - 1:
-        raise InvalidValueError(
-            f"perplexity must lie between 1 and the number of possible neighbours, {len(rows) - 1}, "
-            f"but got {perplexity}: choose one within that range, or larger batches"
-        )
-    return _calibrate(distances, perplexity)
+    return _calibrate(distances, check_perplexity(perplexity, len(rows)))
 
 
 def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
@@ -81,6 +76,16 @@ def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
     if alpha is None:
         return distances.neg_().fill_diagonal_(-torch.inf)
     return torch.log1p(distances.div_(alpha).relu_()).mul_(-(alpha + 1) / 2).fill_diagonal_(-torch.inf)
+
+
+def check_perplexity(perplexity: float, rows: int) -> float:
+    """Perplexity that is at most the number of neighbours in a batch."""
+    if not 1 <= _checks.positive("perplexity", perplexity) <= rows - 1:
+        raise InvalidValueError(
+            f"perplexity must lie between 1 and {rows - 1}, one less than the rows of a batch, "
+            f"but got {perplexity}: choose one within that range, or larger batches"
+        )
+    return float(perplexity)
 
 
 def check_alpha(alpha: float) -> float:

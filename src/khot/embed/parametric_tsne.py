@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from khot._renamed import renamed
-from khot.embed._fitting import check_perplexity, degrees
+from khot.embed._fitting import degrees
 from khot.embed._objective import StudentObjective
 from khot.embed.estimator import Embedding
+from khot.embed.logits import check_perplexity
 
 
 @renamed(max_epochs="epochs")

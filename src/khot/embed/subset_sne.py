@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from khot import _checks
 from khot._renamed import renamed
-from khot.embed._fitting import check_perplexity, degrees
+from khot.embed._fitting import degrees
 from khot.embed._objective import SubsetObjective
 from khot.embed.estimator import Embedding
-from khot.embed.losses import NOISES
-from khot.errors import InvalidValueError
+from khot.embed.logits import check_perplexity
+from khot.embed.losses import check_sampling
 
 TUNED: dict[str, Any] = {
     "temperature": 1.0,
@@ -139,25 +138,12 @@ class SubsetSNE(Embedding):
     mutual: bool = False
 
     def _check(self, batch: int) -> None:
-        if _checks.whole_number("n_neighbors", self.n_neighbors, least=1) > batch - 1:
-            raise InvalidValueError(
-                f"n_neighbors must be at most {batch - 1}, one less than the rows of a batch, "
-                f"but got {self.n_neighbors}: choose fewer neighbours, or larger batches"
-            )
+        options = {"noise": self.noise, "samples": self.samples, "bias": self.bias, "mutual": self.mutual}
+        check_sampling("n_neighbors", self.n_neighbors, batch, **options)
         if self.scale != "raw":
             check_perplexity(self.perplexity, batch)
-        if _checks.not_negative("bias", self.bias) == 0 and self.n_neighbors > 1:
-            raise InvalidValueError(
-                f"bias can be 0 only for n_neighbors = 1, but got {self.n_neighbors}: pass a small bias such as 1e-8"
-            )
-        if _checks.flag("mutual", self.mutual) and self.n_neighbors > 1:
-            raise InvalidValueError(
-                f"mutual is only for n_neighbors = 1, but got {self.n_neighbors}: pass n_neighbors=1, or mutual=False"
-            )
         if self.alpha is not None:
             degrees(self.alpha, self.n_components)
-        _checks.choice("noise", self.noise, NOISES)
-        _checks.whole_number("samples", self.samples, least=1)
 
     def _objective(self) -> SubsetObjective:
         perplexity = None if self.scale == "raw" else self.perplexity
