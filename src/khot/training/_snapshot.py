@@ -1,5 +1,8 @@
 """State of a run after a step, as tensors and numbers, and back."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,6 +29,14 @@ class Progress:
     processor_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
     best_epoch: int | None = None
+
+    @contextmanager
+    def clock(self) -> Iterator[None]:
+        """Add the wall-clock time and the processor time of a block."""
+        began = time.perf_counter(), time.process_time()
+        yield
+        self.seconds += time.perf_counter() - began[0]
+        self.processor_seconds += time.process_time() - began[1]
 
     @property
     def best(self) -> Record | None:
