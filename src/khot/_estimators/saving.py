@@ -47,10 +47,6 @@ class EncoderEstimator(BaseEstimator):
     history_: list[dict[str, Any]] = field(init=False)
     feature_names_in_: NDArray[Any] = field(init=False)
 
-    def _keep(self, encoder: nn.Module, scaling: Scaling, history: list[dict[str, Any]]) -> None:
-        """Set what `fit` has learnt."""
-        self.encoder_, self.scaling_, self.history_ = encoder, scaling, history
-
     def save(self, path: Path | str) -> None:
         """Write the fitted model into a folder: numbers as JSON, tensors as safetensors.
 

@@ -28,7 +28,7 @@ def check_parameters(model: Any, rows: int) -> int:
         _checks.whole_number(name, getattr(model, name), least=1)
     _checks.choice("scale", model.scale, SCALES)
     if model.input_components is not None:
-        _check_components(model.input_components, min(rows, model.n_features_in_))
+        _checks.whole_number("input_components", model.input_components, least=1, most=min(rows, model.n_features_in_))
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
     _checks.below_one("dropout", _checks.not_negative("dropout", model.dropout), "pass a share such as 0.2")
@@ -38,14 +38,6 @@ def check_parameters(model: Any, rows: int) -> int:
     if batch < 2:
         raise InvalidValueError(f"batch_size must be at least 2, but got {model.batch_size}: neighbours are pairs")
     return batch
-
-
-def _check_components(count: Any, most: int) -> None:
-    if _checks.whole_number("input_components", count, least=1) > most:
-        raise InvalidValueError(
-            f"input_components must be at most {most}, the number of rows or columns, but got {count}: "
-            "choose fewer, or None for all columns"
-        )
 
 
 def degrees(alpha: Any, dimensions: int) -> float:

@@ -63,14 +63,15 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
         with fitting(self) as folder:
             X = _inputs.checked(self, X, reset=True)  # noqa: N806
             batch = check_parameters(self, X.shape[0])
-            self._check(batch)
+            loss = self._objective(batch)
             seed = draw_seed(self.random_state)
             scaling = learn_scaling(X, self.scale, getattr(self, "feature_names_in_", None))
             module = new_network(seed, lambda: build(self.encoder, X.shape[1], self.n_components))
             check_output(module, X.shape[1], self.n_components)
-            objective = Objective(self._objective(), principal_axes(X, scaling, self.input_components))
+            objective = Objective(loss, principal_axes(X, scaling, self.input_components))
             run = train(self, module, X, scaling, objective, batch, seed, folder)
-            self._keep(module.to(find_device(self.device)).eval(), scaling, run.history)
+            self.encoder_, self.scaling_ = module.to(find_device(self.device)).eval(), scaling
+            self.history_ = run.history
             self._n_features_out = self.n_components
         return self
 
@@ -96,12 +97,11 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _objective(self) -> Any:
-        """Function of (rows, embeddings, temperature, generator) to minimise."""
-        raise NotImplementedError
+    def _objective(self, batch: int) -> Any:
+        """Function of (rows, embeddings, temperature, generator) to minimise, for batches of `batch` rows.
 
-    def _check(self, batch: int) -> None:
-        """Refuse parameters that only this estimator has, for batches of `batch` rows."""
+        It refuses parameters that only this estimator has.
+        """
         raise NotImplementedError
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

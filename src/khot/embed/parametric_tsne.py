@@ -57,9 +57,5 @@ class ParametricTSNE(Embedding):
 
     alpha: float | str = 1.0
 
-    def _check(self, batch: int) -> None:
-        check_perplexity(self.perplexity, batch)
-        degrees(self.alpha, self.n_components)
-
-    def _objective(self) -> StudentObjective:
-        return StudentObjective(self.perplexity, degrees(self.alpha, self.n_components))
+    def _objective(self, batch: int) -> StudentObjective:
+        return StudentObjective(check_perplexity(self.perplexity, batch), degrees(self.alpha, self.n_components))

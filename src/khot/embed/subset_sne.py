@@ -137,16 +137,10 @@ class SubsetSNE(Embedding):
     samples: int = 1
     mutual: bool = False
 
-    def _check(self, batch: int) -> None:
+    def _objective(self, batch: int) -> SubsetObjective:
         options = {"noise": self.noise, "samples": self.samples, "bias": self.bias, "mutual": self.mutual}
         check_sampling("n_neighbors", self.n_neighbors, batch, **options)
-        if self.scale != "raw":
-            check_perplexity(self.perplexity, batch)
-        if self.alpha is not None:
-            degrees(self.alpha, self.n_components)
-
-    def _objective(self) -> SubsetObjective:
-        perplexity = None if self.scale == "raw" else self.perplexity
+        perplexity = None if self.scale == "raw" else check_perplexity(self.perplexity, batch)
         alpha = None if self.alpha is None else degrees(self.alpha, self.n_components)
         return SubsetObjective(
             self.n_neighbors, perplexity, alpha, self.bias, self.noise, self.samples, bool(self.mutual)

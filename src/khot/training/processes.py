@@ -8,6 +8,20 @@ import torch.distributed as dist
 from torch import Tensor
 
 
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        pieces = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+        dist.all_gather(pieces, tensor.contiguous())
+        return torch.cat(pieces)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        grad = grad.contiguous().clone()
+        dist.all_reduce(grad)
+        return grad.chunk(dist.get_world_size())[dist.get_rank()]
+
+
 def gather_with_grad(tensor: Tensor) -> Tensor:
     """Concatenate the rows of all processes, with gradients in all of them.
 
@@ -30,11 +44,7 @@ def gather_with_grad(tensor: Tensor) -> Tensor:
     >>> gather_with_grad(torch.tensor([[1.0, 2.0]]))
     tensor([[1., 2.]])
     """
-    if processes() == 1:
-        return tensor
-    from torch.distributed.nn.functional import all_gather
-
-    return torch.cat(all_gather(tensor))
+    return tensor if processes() == 1 else _Gather.apply(tensor)  # pyright: ignore[reportReturnType]
 
 
 def processes() -> int:
