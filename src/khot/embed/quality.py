@@ -232,5 +232,5 @@ def _ranks(table: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _majority(votes: Tensor, classes: int) -> Tensor:
-    counts = torch.zeros(len(votes), classes).scatter_add_(1, votes, torch.ones(votes.shape))
-    return (counts == counts.amax(1, keepdim=True)).int().argmax(1)
+    """Class with most votes in each row, the smallest of several."""
+    return torch.zeros(len(votes), classes).scatter_add_(1, votes, torch.ones(votes.shape)).argmax(1)
