@@ -9,7 +9,6 @@ from torch import nn
 
 from khot import _checks
 from khot._estimators.fitting import check_resume, equal_shares, find_device
-from khot._estimators.scaling import Scaling
 from khot.embed._inputs import dense
 from khot.embed._objective import BatchLoss, FixedLoss
 from khot.embed._pretraining import pretrain
@@ -56,17 +55,9 @@ def _rate(rate: Any, steps: int) -> Any:
     return OneCycle(_PEAK, steps)
 
 
-def train(
-    model: Any,
-    module: nn.Module,
-    X: Any,  # noqa: N803
-    scaling: Scaling,
-    objective: Any,
-    batch: int,
-    seed: int,
-    folder: Path,
-) -> Run:
+def train(model: Any, module: nn.Module, X: Any, loss: BatchLoss, batch: int, folder: Path) -> Run:  # noqa: N803
     """Train the encoder `module` with the parameters of the estimator `model`."""
+    scaling, seed = loss.scaling, loss.seed
     about = {"scale": model.scale, "input_components": model.input_components, "pretrain": bool(model.pretrain)}
     options = {"resume": model.resume, "about": about, "device": model.device, "devices": model.devices}
     check_about(folder / "embedding", about)
@@ -77,7 +68,7 @@ def train(
     if callable(temperature):  # losses at different temperatures cannot be compared
         some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
         last: Any = temperature(model.epochs * per_epoch - 1)
-        validation = FixedLoss(objective, scaling(torch.tensor(dense(X[some]))), last, seed)
+        validation = FixedLoss(loss.objective, scaling(torch.tensor(dense(X[some]))), last, seed)
     settings = Settings(
         epochs=model.epochs,
         batch_size=batch,
@@ -87,5 +78,5 @@ def train(
         monitor=None if validation is None else "loss",
         random_state=seed,
     )
-    loss, options["verbose"] = BatchLoss(objective, scaling, seed, float(model.dropout)), bool(model.verbose)
-    return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)
+    options |= {"folder": folder / "embedding", "verbose": bool(model.verbose)}
+    return fit(module, loss, X, settings, validate=validation, **options)

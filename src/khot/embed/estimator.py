@@ -14,7 +14,7 @@ from khot._estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, Trans
 from khot._estimators.storage import EMBEDDING
 from khot.embed import _inputs
 from khot.embed._fitting import check_parameters, train
-from khot.embed._objective import Objective
+from khot.embed._objective import BatchLoss, Objective
 from khot.embed._scaling import learn_scaling, principal_axes
 from khot.embed.networks import build, check_output
 
@@ -63,13 +63,13 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
         with fitting(self) as folder:
             X = _inputs.checked(self, X, reset=True)  # noqa: N806
             batch = check_parameters(self, X.shape[0])
-            loss = self._objective(batch)
+            objective = self._objective(batch)
             seed = draw_seed(self.random_state)
             scaling = learn_scaling(X, self.scale, getattr(self, "feature_names_in_", None))
             module = new_network(seed, lambda: build(self.encoder, X.shape[1], self.n_components))
             check_output(module, X.shape[1], self.n_components)
-            objective = Objective(loss, principal_axes(X, scaling, self.input_components))
-            run = train(self, module, X, scaling, objective, batch, seed, folder)
+            objective = Objective(objective, principal_axes(X, scaling, self.input_components))
+            run = train(self, module, X, BatchLoss(objective, scaling, seed, float(self.dropout)), batch, folder)
             self.encoder_, self.scaling_ = module.to(find_device(self.device)).eval(), scaling
             self.history_ = run.history
             self._n_features_out = self.n_components
