@@ -51,7 +51,7 @@ def test_reversed_noise_is_that_of_the_loss():
     seed = torch.Generator().manual_seed(0)
     wanted = subset_sne_loss(input_logits(rows), points, 1, 0.1, reversed_noise=True, generator=seed)
     model = embed.estimator("subset-reversed", 2, embed.PLANS["full", "mnist"], 0, Path("nowhere"))
-    assert torch.equal(model._objective()(rows, points, 0.1, torch.Generator().manual_seed(0)), wanted)
+    assert torch.equal(model._objective(20)(rows, points, 0.1, torch.Generator().manual_seed(0)), wanted)
 
 
 def test_the_papers_rows_have_the_papers_settings():

@@ -52,6 +52,14 @@ def test_a_missing_number_in_the_first_line_is_no_name(tmp_path, missing):
     assert read_named(written(tmp_path, "1,2,3\n4,5,6\n7,8,9"))[0].shape == (3, 3)
 
 
+def test_a_column_must_be_left(tmp_path):
+    table = written(tmp_path, "a,b,y\n1,2,0\n3,4,1")
+    for read in (read_rows, read_named):
+        with pytest.raises(DataFileError, match="only columns that are ignored, a, b, y: ignore fewer"):
+            read(table, ignored=["a", "b", "y"])
+        assert len(read(table, ignored=["a"])[0]) == 2
+
+
 def test_only_plain_whole_numbers_become_numbers(tmp_path):
     for cells, wanted in ((["0", "-3"], [0, -3]), (["007", "7"], ["007", "7"]), (["1_0", "10"], ["1_0", "10"])):
         labels = read_rows(written(tmp_path, "\n".join(f"1.5,{cell}" for cell in cells)))[1]

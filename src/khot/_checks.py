@@ -190,7 +190,7 @@ def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:
 
 def relaxation(value: Any) -> Any:
     """Check a relaxation: any callable."""
-    return function("relaxation", value, "of (keys, k, temperature)", "such as khot.successive_softmax")
+    return function("relaxation", value, "of (keys, k, temperature)", "khot.successive_softmax, for example")
 
 
 def generator(value: Any) -> torch.Generator | None:

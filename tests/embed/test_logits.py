@@ -115,7 +115,7 @@ def test_the_number_of_threads_makes_no_difference():
         (torch.zeros(4), None, InvalidValueError, r"shape \(n, d\)"),
         (torch.full((4, 3), torch.nan), None, InvalidValueError, "finite"),
         (torch.full((4, 3), 1e30) * torch.arange(4.0)[:, None], None, InvalidValueError, "scale them"),
-        (torch.zeros(4, 3), 4, InvalidValueError, "between 1 and the number of possible neighbours, 3, but got 4"),
+        (torch.zeros(4, 3), 4, InvalidValueError, "between 1 and 3, one less than the rows of a batch, but got 4"),
         (torch.zeros(4, 3), 0.5, InvalidValueError, "between 1 and"),
         (torch.zeros(4, 3), "auto", InvalidTypeError, "perplexity must be a number"),
         ([[0.0], [1.0]], None, InvalidTypeError, "torch.Tensor"),

@@ -93,6 +93,35 @@ def test_optimizers(tmp_path: Path, name: str):
     assert same(whole, train(tmp_path / "run", settings=settings, resume=True))
 
 
+def channels_last() -> torch.nn.Module:
+    """Network of images, whose weights have another order in memory than in a checkpoint."""
+    torch.manual_seed(1)
+    layers = [torch.nn.Conv2d(2, 6, 3), torch.nn.ReLU(), torch.nn.Conv2d(6, 4, 3), torch.nn.Flatten()]
+    return torch.nn.Sequential(*layers).to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("optimizer", [training.Adam(), training.AdamW(), training.RMSprop()])
+def test_weights_with_channels_last(tmp_path: Path, optimizer):
+    images = torch.randn(20, 2, 6, 6, generator=torch.Generator().manual_seed(0))
+    settings = problems.Settings(epochs=2, batch_size=5, optimizer=optimizer)
+
+    def learn(folder: Path, stop: int | None = None, **options) -> torch.nn.Module:
+        def loss(module, batch, step):
+            if step.number == stop:
+                raise CrashError
+            return (module(batch) - batch.mean((1, 2, 3))[:, None]).square().mean()
+
+        module = channels_last()
+        training.fit(module, loss, images, settings, folder=folder, checkpoint_seconds=EVERY_STEP, **options)
+        return module
+
+    whole = learn(tmp_path / "whole")
+    with pytest.raises(CrashError):
+        learn(tmp_path / "run", stop=5)
+    resumed = learn(tmp_path / "run", resume=True)
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), resumed.parameters(), strict=True))
+
+
 def test_running_mean_of_the_weights(tmp_path: Path):
     settings = problems.Settings(**{**vars(problems.SETTINGS), "averaging": 0.9})
     whole = train(tmp_path / "whole", settings=settings)

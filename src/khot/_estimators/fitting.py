@@ -4,7 +4,7 @@ import copy
 import numbers
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +80,8 @@ def fitting(estimator: Any) -> Iterator[Path]:
         raise InvalidTypeError(f"folder must be a path, but got {estimator.folder!r}: name a folder for the training")
     before = dict(vars(estimator))
     try:
-        if estimator.folder is not None:
-            yield Path(estimator.folder).expanduser()
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                yield Path(folder)
+        with tempfile.TemporaryDirectory() if estimator.folder is None else nullcontext(estimator.folder) as folder:
+            yield Path(folder).expanduser()
     except BaseException as error:
         vars(estimator).clear()
         vars(estimator).update(before)

@@ -2,6 +2,7 @@
 
 import copy
 from abc import abstractmethod
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,24 +24,28 @@ _NOT_SAVED = {"encoder", "device", "devices", "folder", "resume", "verbose"}  # 
 _NEW_NAMES = {"max_epochs": "epochs"}  # of parameters, in models that earlier versions saved
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EncoderEstimator(BaseEstimator):
-    """Base of estimators with an encoder of scaled rows, which can be saved.
+    """Base of estimators with an encoder of scaled rows, which can be saved, and the parameters that all of them have.
 
     Classes that derive from it say what they store besides the parameters, the encoder and the scaling.
     """
 
-    _kind: ClassVar[Kind]
-
     encoder: str | nn.Module
-    device: str
-    encoder_: nn.Module
-    scaling_: Scaling
-    history_: list[dict[str, Any]]
-    feature_names_in_: NDArray[Any]
+    learning_rate: Any = 1e-3
+    optimizer: Any = None
+    device: str = "cpu"
+    devices: int = 1
+    random_state: Any = None
+    verbose: bool = False
+    folder: Path | str | None = None
+    resume: bool = False
 
-    def _keep(self, encoder: nn.Module, scaling: Scaling, history: list[dict[str, Any]]) -> None:
-        """Set what `fit` has learnt."""
-        self.encoder_, self.scaling_, self.history_ = encoder, scaling, history
+    _kind: ClassVar[Kind]
+    encoder_: nn.Module = field(init=False)
+    scaling_: Scaling = field(init=False)
+    history_: list[dict[str, Any]] = field(init=False)
+    feature_names_in_: NDArray[Any] = field(init=False)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted model into a folder: numbers as JSON, tensors as safetensors.
@@ -92,36 +97,29 @@ class EncoderEstimator(BaseEstimator):
         ModelFileError
             If the folder holds no model of this class, or a damaged one, or if the encoder does not fit.
         """
-        folder, model = Path(path), cls().set_params(device=device)
+        folder = Path(path)
         numbers, tensors = read_parts(folder, cls._kind)
         saved = numbers.get("estimator", cls.__name__)
         if saved != cls.__name__:
             raise ModelFileError(f"{folder} holds a {saved}, not a {cls.__name__}: load it with {saved}.load")
         with reading(folder):
             name, parameters = numbers["encoder"], _plain(numbers["parameters"])
-            model.set_params(**{_NEW_NAMES.get(old, old): value for old, value in parameters.items()})
+        if name is None and encoder is None:
+            raise ModelFileError(f"{folder} was saved with an encoder of your own: pass such a module as encoder")
+        if name is not None and encoder is not None:
+            raise ModelFileError(f"{folder} was saved with the encoder {name!r}: do not pass another one")
+        given: Any = name if encoder is None else _checks.instance("encoder", encoder, nn.Module)
+        with reading(folder):
+            parameters = {_NEW_NAMES.get(old, old): value for old, value in parameters.items()}
+            model = cls(encoder=given, device=device, **parameters)
             model.history_ = numbers["history"]
             if numbers["feature_names"]:
                 model.feature_names_in_ = np.array(numbers["feature_names"], dtype=object)
             model.scaling_ = Scaling(tensors["mean"].numpy(), tensors["scale"].numpy())
             model._restore(numbers, tensors)
-        model._load_encoder(folder, name, tensors, encoder)
+            module = copy.deepcopy(model._build())
+        model.encoder_ = load_weights(folder, module, tensors, _ENCODER).to(find_device(device))
         return model
-
-    def _load_encoder(self, folder: Path, name: str | None, tensors: dict[str, Tensor], own: Any) -> None:
-        """Build the encoder of a name, or copy the user's own, and load its weights."""
-        if name is None and own is None:
-            raise ModelFileError(f"{folder} was saved with an encoder of your own: pass such a module as encoder")
-        if name is not None and own is not None:
-            raise ModelFileError(f"{folder} was saved with the encoder {name!r}: do not pass another one")
-        if name is None:
-            given = _checks.instance("encoder", own, nn.Module)
-            self.encoder, module = given, copy.deepcopy(given)
-        else:
-            self.encoder = name
-            with reading(folder):
-                module = self._build()
-        self.encoder_ = load_weights(folder, module, tensors, _ENCODER).to(find_device(self.device))
 
     @abstractmethod
     def _state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -63,6 +63,8 @@ def drop_columns(
     if names is None or not ignored:
         return names, lines
     kept = [i for i, name in enumerate(names) if name not in ignored]
+    if not kept:
+        raise DataFileError(f"{path} has only columns that are ignored, {', '.join(names)}: ignore fewer of them")
     return [names[i] for i in kept], [[line[i] for i in kept] for line in lines]
 
 

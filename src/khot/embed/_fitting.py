@@ -9,7 +9,6 @@ from torch import nn
 
 from khot import _checks
 from khot._estimators.fitting import check_resume, equal_shares, find_device
-from khot._estimators.scaling import Scaling
 from khot.embed._inputs import dense
 from khot.embed._objective import BatchLoss, FixedLoss
 from khot.embed._pretraining import pretrain
@@ -28,7 +27,7 @@ def check_parameters(model: Any, rows: int) -> int:
         _checks.whole_number(name, getattr(model, name), least=1)
     _checks.choice("scale", model.scale, SCALES)
     if model.input_components is not None:
-        _check_components(model.input_components, min(rows, model.n_features_in_))
+        _checks.whole_number("input_components", model.input_components, least=1, most=min(rows, model.n_features_in_))
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
     _checks.below_one("dropout", _checks.not_negative("dropout", model.dropout), "pass a share such as 0.2")
@@ -38,23 +37,6 @@ def check_parameters(model: Any, rows: int) -> int:
     if batch < 2:
         raise InvalidValueError(f"batch_size must be at least 2, but got {model.batch_size}: neighbours are pairs")
     return batch
-
-
-def _check_components(count: Any, most: int) -> None:
-    if _checks.whole_number("input_components", count, least=1) > most:
-        raise InvalidValueError(
-            f"input_components must be at most {most}, the number of rows or columns, but got {count}: "
-            "choose fewer, or None for all columns"
-        )
-
-
-def check_perplexity(perplexity: Any, batch: int) -> None:
-    """Refuse a perplexity larger than the number of neighbours in a batch."""
-    if not 1 <= _checks.positive("perplexity", perplexity) <= batch - 1:
-        raise InvalidValueError(
-            f"perplexity must lie between 1 and {batch - 1}, one less than the rows of a batch, "
-            f"but got {perplexity}: choose one within that range, or larger batches"
-        )
 
 
 def degrees(alpha: Any, dimensions: int) -> float:
@@ -73,17 +55,9 @@ def _rate(rate: Any, steps: int) -> Any:
     return OneCycle(_PEAK, steps)
 
 
-def train(
-    model: Any,
-    module: nn.Module,
-    X: Any,  # noqa: N803
-    scaling: Scaling,
-    objective: Any,
-    batch: int,
-    seed: int,
-    folder: Path,
-) -> Run:
+def train(model: Any, module: nn.Module, X: Any, loss: BatchLoss, batch: int, folder: Path) -> Run:  # noqa: N803
     """Train the encoder `module` with the parameters of the estimator `model`."""
+    scaling, seed = loss.scaling, loss.seed
     about = {"scale": model.scale, "input_components": model.input_components, "pretrain": bool(model.pretrain)}
     options = {"resume": model.resume, "about": about, "device": model.device, "devices": model.devices}
     check_about(folder / "embedding", about)
@@ -94,7 +68,7 @@ def train(
     if callable(temperature):  # losses at different temperatures cannot be compared
         some = np.sort(np.random.RandomState(seed).permutation(X.shape[0])[:batch])
         last: Any = temperature(model.epochs * per_epoch - 1)
-        validation = FixedLoss(objective, scaling(torch.tensor(dense(X[some]))), last, seed)
+        validation = FixedLoss(loss.objective, scaling(torch.tensor(dense(X[some]))), last, seed)
     settings = Settings(
         epochs=model.epochs,
         batch_size=batch,
@@ -104,5 +78,5 @@ def train(
         monitor=None if validation is None else "loss",
         random_state=seed,
     )
-    loss, options["verbose"] = BatchLoss(objective, scaling, seed, float(model.dropout)), bool(model.verbose)
-    return fit(module, loss, X, settings, validate=validation, folder=folder / "embedding", **options)
+    options |= {"folder": folder / "embedding", "verbose": bool(model.verbose)}
+    return fit(module, loss, X, settings, validate=validation, **options)

@@ -1,7 +1,7 @@
 """Loss of a training step of an embedding, and of its validation."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -28,19 +28,9 @@ class SubsetObjective:
     mutual: bool
 
     def __call__(self, rows: Tensor, embeddings: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
-        logits = input_logits(rows, self.perplexity)
-        return subset_sne_loss(
-            logits,
-            embeddings,
-            self.k,
-            temperature,
-            alpha=self.alpha,
-            bias=self.bias,
-            noise=self.noise,
-            samples=self.samples,
-            mutual=self.mutual,
-            generator=generator,
-        )
+        options = asdict(self)
+        logits = input_logits(rows, options.pop("perplexity"))
+        return subset_sne_loss(logits, embeddings, temperature=temperature, generator=generator, **options)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The base class of both embeddings: a scikit-learn transformer with a trained encoder."""
 
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -12,24 +12,30 @@ from khot._estimators.fitting import draw_seed, find_device, fitting, new_networ
 from khot._estimators.saving import EncoderEstimator
 from khot._estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from khot._estimators.storage import EMBEDDING
-from khot.embed import _inputs, _storage
+from khot.embed import _inputs
 from khot.embed._fitting import check_parameters, train
-from khot.embed._objective import Objective
+from khot.embed._objective import BatchLoss, Objective
 from khot.embed._scaling import learn_scaling, principal_axes
 from khot.embed.networks import build, check_output
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstimator):
-    """Base of the estimators, which store their parameters and define their objective."""
+    """Base of the estimators with the parameters of both; each of them defines its objective."""
+
+    n_components: int = field(default=2, kw_only=False)
+    scale: str = "auto"
+    perplexity: float = 30.0
+    input_components: int | None = None
+    encoder: str | nn.Module = "small"
+    pretrain: bool = True
+    pretrain_epochs: int = 10
+    dropout: float = 0.0
+    batch_size: int = 1000
+    epochs: int = 200
 
     _kind = EMBEDDING
-
-    n_components: int
-    n_features_in_: int
-    scale: str
-    input_components: int | None
-    random_state: Any
-    folder: Path | str | None
+    n_features_in_: int = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Train the encoder.
@@ -57,14 +63,15 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
         with fitting(self) as folder:
             X = _inputs.checked(self, X, reset=True)  # noqa: N806
             batch = check_parameters(self, X.shape[0])
-            self._check(batch)
+            objective = self._objective(batch)
             seed = draw_seed(self.random_state)
             scaling = learn_scaling(X, self.scale, getattr(self, "feature_names_in_", None))
             module = new_network(seed, lambda: build(self.encoder, X.shape[1], self.n_components))
             check_output(module, X.shape[1], self.n_components)
-            objective = Objective(self._objective(), principal_axes(X, scaling, self.input_components))
-            run = train(self, module, X, scaling, objective, batch, seed, folder)
-            self._keep(module.to(find_device(self.device)).eval(), scaling, run.history)
+            objective = Objective(objective, principal_axes(X, scaling, self.input_components))
+            run = train(self, module, X, BatchLoss(objective, scaling, seed, float(self.dropout)), batch, folder)
+            self.encoder_, self.scaling_ = module.to(find_device(self.device)).eval(), scaling
+            self.history_ = run.history
             self._n_features_out = self.n_components
         return self
 
@@ -90,19 +97,19 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _objective(self) -> Any:
-        """Function of (rows, embeddings, temperature, generator) to minimise."""
-        raise NotImplementedError
+    def _objective(self, batch: int) -> Any:
+        """Function of (rows, embeddings, temperature, generator) to minimise, for batches of `batch` rows.
 
-    def _check(self, batch: int) -> None:
-        """Refuse parameters that only this estimator has, for batches of `batch` rows."""
+        It refuses parameters that only this estimator has.
+        """
         raise NotImplementedError
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return _storage.state(self), {}
+        features, components = self.n_features_in_, int(self._n_features_out)
+        return {"estimator": type(self).__name__, "features": features, "components": components}, {}
 
     def _restore(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        _storage.restore(self, numbers)
+        self.n_features_in_, self._n_features_out = numbers["features"], numbers["components"]
 
     def _build(self) -> nn.Module:
         return build(self.encoder, self.n_features_in_, self._n_features_out)

@@ -7,13 +7,7 @@ from torch import Tensor
 
 from khot import _checks, _jit
 from khot._estimators.distances import careful_distances, squared_distances
-from khot.embed._compiled.constants import (
-    ENTROPY_FLAT,
-    ENTROPY_TOLERANCE,
-    LARGEST_PRECISION,
-    LONGEST_PRECISION_STEP,
-    PRECISION_STEPS,
-)
+from khot.embed._compiled import constants
 from khot.errors import InvalidValueError
 
 _ALPHAS = 1e-3, 1e6
@@ -66,12 +60,7 @@ def input_logits(rows: Tensor, perplexity: float | None = None) -> Tensor:
     distances = _distances(rows)
     if perplexity is None:
         return distances.neg_()
-    if not 1 <= _checks.positive("perplexity", perplexity) <= len(rows) - 1:
-        raise InvalidValueError(
-            f"perplexity must lie between 1 and the number of possible neighbours, {len(rows) - 1}, "
-            f"but got {perplexity}: choose one within that range, or larger batches"
-        )
-    return _calibrate(distances, perplexity)
+    return _calibrate(distances, check_perplexity(perplexity, len(rows)))
 
 
 def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
@@ -81,6 +70,16 @@ def embedding_logits(embeddings: Tensor, alpha: float | None = None) -> Tensor:
     if alpha is None:
         return distances.neg_().fill_diagonal_(-torch.inf)
     return torch.log1p(distances.div_(alpha).relu_()).mul_(-(alpha + 1) / 2).fill_diagonal_(-torch.inf)
+
+
+def check_perplexity(perplexity: float, rows: int) -> float:
+    """Perplexity that is at most the number of neighbours in a batch."""
+    if not 1 <= _checks.positive("perplexity", perplexity) <= rows - 1:
+        raise InvalidValueError(
+            f"perplexity must lie between 1 and {rows - 1}, one less than the rows of a batch, "
+            f"but got {perplexity}: choose one within that range, or larger batches"
+        )
+    return perplexity
 
 
 def check_alpha(alpha: float) -> float:
@@ -146,9 +145,10 @@ def _precisions(apart: Tensor, perplexity: float) -> Tensor:
     `apart` (n, m) are the distances minus the smallest, inf for a row itself.
     """
     tied = (apart == 0).sum(1) >= perplexity  # the perplexity cannot be smaller than the number of ties
-    at = torch.where(tied, LARGEST_PRECISION, apart.new_zeros(len(apart)))
-    low, high = torch.full_like(at, -LARGEST_PRECISION), torch.full_like(at, LARGEST_PRECISION)
-    for _ in range(PRECISION_STEPS):
+    largest, longest = constants.LARGEST_PRECISION, constants.LONGEST_PRECISION_STEP
+    at = torch.where(tied, largest, apart.new_zeros(len(apart)))
+    low, high = torch.full_like(at, -largest), torch.full_like(at, largest)
+    for _ in range(constants.PRECISION_STEPS):
         scaled = apart * at.exp()[:, None]
         weights = (-scaled).exp_()
         scaled.nan_to_num_(posinf=0)
@@ -157,12 +157,12 @@ def _precisions(apart: Tensor, perplexity: float) -> Tensor:
         mean = weights.sum(1) / total
         square = torch.linalg.vecdot(weights, scaled) / total
         excess = total.log() + mean - math.log(perplexity)  # of the entropy, which falls with the precision
-        left = (excess.abs() > ENTROPY_TOLERANCE) & ~tied
+        left = (excess.abs() > constants.ENTROPY_TOLERANCE) & ~tied
         if not bool(left.any()):
             break
         low, high = torch.where(excess > 0, at, low), torch.where(excess > 0, high, at)
-        slope = (square - mean.square()).clamp_min(ENTROPY_FLAT)
-        step = at + (excess / slope).clamp(-LONGEST_PRECISION_STEP, LONGEST_PRECISION_STEP)
+        slope = (square - mean.square()).clamp_min(constants.ENTROPY_FLAT)
+        step = at + (excess / slope).clamp(-longest, longest)
         step = torch.where((step > low) & (step < high), step, (low + high) / 2)
         at = torch.where(left, step, at)
     return at

@@ -88,21 +88,16 @@ def subset_sne_loss(
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Section 4.3.
     """
     _check_pairs(logits, embeddings)
-    _check_neighbors(k, len(embeddings))
+    check_sampling("k", k, len(embeddings), noise=noise, samples=samples, bias=bias, mutual=mutual)
     _checks.generator(generator)
-    _checks.choice("noise", noise, NOISES)
-    shape = (_checks.whole_number("samples", samples, least=1), *logits.shape)
+    shape = (samples, *logits.shape)
     chosen = _drawn(logits.detach(), shape, k, generator, reversed_noise)
     keys = embedding_logits(embeddings, None if alpha is None else check_alpha(alpha))
     if noise == "both":
         keys = _keys(keys, shape, generator, reversed_noise)
-    bias, temperature = _checks.not_negative("bias", bias), _checks.positive("temperature", temperature)
+    temperature = _checks.positive("temperature", temperature)
     if k == 1:
-        return _of_one_neighbor(keys, temperature, bias, chosen, _checks.flag("mutual", mutual))
-    if bias == 0:
-        raise InvalidValueError(f"bias can be 0 only for k = 1, but got k = {k}: pass a small bias such as 1e-8")
-    if _checks.flag("mutual", mutual):
-        raise InvalidValueError(f"mutual is only for k = 1, but got k = {k}: pass k=1, or leave out mutual")
+        return _of_one_neighbor(keys, temperature, bias, chosen, mutual)
     entries = successive_softmax_at(keys.expand(shape), k, temperature, chosen)
     weights = torch.exp(-torch.arange(k, dtype=entries.dtype, device=entries.device))
     return -((entries + bias).log() @ weights).mean()
@@ -190,6 +185,21 @@ def _of_one_neighbor(keys: Tensor, temperature: float, bias: float, chosen: Tens
     return -(likely if bias == 0 else (likely.exp() + bias).log()).mean()
 
 
+def check_sampling(name: str, k: int, rows: int, *, noise: str, samples: int, bias: float, mutual: bool) -> None:
+    """Refuse a number of neighbours, called `name`, and arguments of `subset_sne_loss` that do not fit."""
+    if _checks.whole_number(name, k, least=1) > rows - 1:
+        raise InvalidValueError(
+            f"{name} must be at most {rows - 1}, one less than the rows of a batch, but got {k}: "
+            "choose fewer neighbours, or larger batches"
+        )
+    _checks.choice("noise", noise, NOISES)
+    _checks.whole_number("samples", samples, least=1)
+    if _checks.not_negative("bias", bias) == 0 and k > 1:
+        raise InvalidValueError(f"bias can be 0 only for {name} = 1, but got {k}: pass a small bias such as 1e-8")
+    if _checks.flag("mutual", mutual) and k > 1:
+        raise InvalidValueError(f"mutual is only for {name} = 1, but got {k}: pass {name}=1, or mutual=False")
+
+
 def _check_pairs(logits: Tensor, embeddings: Tensor) -> None:
     rows = len(points("embeddings", embeddings))
     if _checks.holds(far_apart(embeddings)):
@@ -206,8 +216,3 @@ def _check_pairs(logits: Tensor, embeddings: Tensor) -> None:
         raise InvalidValueError("logits must be -inf on the diagonal, since no row is its own neighbour: fill it in")
     if _checks.holds(logits.amax(1) == -math.inf):
         raise InvalidValueError("logits must be above -inf for a neighbour of each row, but a row has none: drop it")
-
-
-def _check_neighbors(k: int, rows: int) -> None:
-    if _checks.whole_number("k", k, least=1) > rows - 1:
-        raise InvalidValueError(f"k must be at most n - 1 = {rows - 1}, but got {k}: choose fewer neighbours")

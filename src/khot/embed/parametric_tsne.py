@@ -1,17 +1,16 @@
 """Parametric t-SNE, the baseline of the paper."""
 
-from pathlib import Path
-from typing import Any
-
-from torch import nn
+from dataclasses import dataclass
 
 from khot._renamed import renamed
-from khot.embed._fitting import check_perplexity, degrees
+from khot.embed._fitting import degrees
 from khot.embed._objective import StudentObjective
 from khot.embed.estimator import Embedding
+from khot.embed.logits import check_perplexity
 
 
 @renamed(max_epochs="epochs")
+@dataclass(kw_only=True, eq=False, repr=False)
 class ParametricTSNE(Embedding):
     """t-SNE with an encoder, so that new rows can be embedded too.
 
@@ -56,52 +55,7 @@ class ParametricTSNE(Embedding):
     van der Maaten, "Learning a parametric embedding by preserving local structure", AISTATS 2009.
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        perplexity: float = 30.0,
-        alpha: float | str = 1.0,
-        scale: str = "auto",
-        input_components: int | None = None,
-        encoder: str | nn.Module = "small",
-        pretrain: bool = True,
-        pretrain_epochs: int = 10,
-        dropout: float = 0.0,
-        batch_size: int = 1000,
-        epochs: int = 200,
-        learning_rate: Any = 1e-3,
-        optimizer: Any = None,
-        device: str = "cpu",
-        devices: int = 1,
-        random_state: Any = None,
-        verbose: bool = False,
-        folder: Path | str | None = None,
-        resume: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.alpha = alpha
-        self.scale = scale
-        self.input_components = input_components
-        self.encoder = encoder
-        self.pretrain = pretrain
-        self.pretrain_epochs = pretrain_epochs
-        self.dropout = dropout
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.device = device
-        self.devices = devices
-        self.random_state = random_state
-        self.verbose = verbose
-        self.folder = folder
-        self.resume = resume
+    alpha: float | str = 1.0
 
-    def _check(self, batch: int) -> None:
-        check_perplexity(self.perplexity, batch)
-        degrees(self.alpha, self.n_components)
-
-    def _objective(self) -> StudentObjective:
-        return StudentObjective(self.perplexity, degrees(self.alpha, self.n_components))
+    def _objective(self, batch: int) -> StudentObjective:
+        return StudentObjective(check_perplexity(self.perplexity, batch), degrees(self.alpha, self.n_components))

@@ -146,8 +146,7 @@ def knn_error(
             "references and queries must have the same number of columns, "
             f"but got {known.shape[1]} and {asked.shape[1]}: embed both with one model"
         )
-    if _checks.whole_number("n_neighbors", n_neighbors, least=1) > len(known):
-        raise InvalidValueError(f"n_neighbors must be at most {len(known)}, but got {n_neighbors}: choose fewer")
+    _checks.whole_number("n_neighbors", n_neighbors, least=1, most=len(known))
     memory = _checks.whole_number("memory", memory, least=1)
     classes, numbers = np.unique(given, return_inverse=True)
     votes = torch.from_numpy(numbers)
@@ -233,5 +232,5 @@ def _ranks(table: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _majority(votes: Tensor, classes: int) -> Tensor:
-    counts = torch.zeros(len(votes), classes).scatter_add_(1, votes, torch.ones(votes.shape))
-    return (counts == counts.amax(1, keepdim=True)).int().argmax(1)
+    """Class with most votes in each row, the smallest of several."""
+    return torch.zeros(len(votes), classes).scatter_add_(1, votes, torch.ones(votes.shape)).argmax(1)

@@ -1,17 +1,14 @@
 """Stochastic neighbour embedding by subset sampling, the RSS-SNE of the paper."""
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
-
-from khot import _checks
 from khot._renamed import renamed
-from khot.embed._fitting import check_perplexity, degrees
+from khot.embed._fitting import degrees
 from khot.embed._objective import SubsetObjective
 from khot.embed.estimator import Embedding
-from khot.embed.losses import NOISES
-from khot.errors import InvalidValueError
+from khot.embed.logits import check_perplexity
+from khot.embed.losses import check_sampling
 
 TUNED: dict[str, Any] = {
     "temperature": 1.0,
@@ -27,6 +24,7 @@ TUNED: dict[str, Any] = {
 
 
 @renamed(max_epochs="epochs")
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsetSNE(Embedding):
     """Learn an encoder into a few dimensions that preserves the neighbours of every row, and can embed new rows too.
 
@@ -131,84 +129,18 @@ class SubsetSNE(Embedding):
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019, Section 4.3.
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_neighbors: int = 1,
-        temperature: Any = 0.1,
-        scale: str = "auto",
-        perplexity: float = 30.0,
-        input_components: int | None = None,
-        alpha: float | str | None = None,
-        encoder: str | nn.Module = "small",
-        pretrain: bool = True,
-        pretrain_epochs: int = 10,
-        dropout: float = 0.0,
-        bias: float = 1e-8,
-        noise: str = "both",
-        samples: int = 1,
-        mutual: bool = False,
-        batch_size: int = 1000,
-        epochs: int = 200,
-        learning_rate: Any = 1e-3,
-        optimizer: Any = None,
-        device: str = "cpu",
-        devices: int = 1,
-        random_state: Any = None,
-        verbose: bool = False,
-        folder: Path | str | None = None,
-        resume: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.temperature = temperature
-        self.scale = scale
-        self.perplexity = perplexity
-        self.input_components = input_components
-        self.alpha = alpha
-        self.encoder = encoder
-        self.pretrain = pretrain
-        self.pretrain_epochs = pretrain_epochs
-        self.dropout = dropout
-        self.bias = bias
-        self.noise = noise
-        self.samples = samples
-        self.mutual = mutual
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.device = device
-        self.devices = devices
-        self.random_state = random_state
-        self.verbose = verbose
-        self.folder = folder
-        self.resume = resume
+    n_neighbors: int = 1
+    temperature: Any = 0.1
+    alpha: float | str | None = None
+    bias: float = 1e-8
+    noise: str = "both"
+    samples: int = 1
+    mutual: bool = False
 
-    def _check(self, batch: int) -> None:
-        if _checks.whole_number("n_neighbors", self.n_neighbors, least=1) > batch - 1:
-            raise InvalidValueError(
-                f"n_neighbors must be at most {batch - 1}, one less than the rows of a batch, "
-                f"but got {self.n_neighbors}: choose fewer neighbours, or larger batches"
-            )
-        if self.scale != "raw":
-            check_perplexity(self.perplexity, batch)
-        if _checks.not_negative("bias", self.bias) == 0 and self.n_neighbors > 1:
-            raise InvalidValueError(
-                f"bias can be 0 only for n_neighbors = 1, but got {self.n_neighbors}: pass a small bias such as 1e-8"
-            )
-        if _checks.flag("mutual", self.mutual) and self.n_neighbors > 1:
-            raise InvalidValueError(
-                f"mutual is only for n_neighbors = 1, but got {self.n_neighbors}: pass n_neighbors=1, or mutual=False"
-            )
-        if self.alpha is not None:
-            degrees(self.alpha, self.n_components)
-        _checks.choice("noise", self.noise, NOISES)
-        _checks.whole_number("samples", self.samples, least=1)
-
-    def _objective(self) -> SubsetObjective:
-        perplexity = None if self.scale == "raw" else self.perplexity
+    def _objective(self, batch: int) -> SubsetObjective:
+        options = {"noise": self.noise, "samples": self.samples, "bias": self.bias, "mutual": self.mutual}
+        check_sampling("n_neighbors", self.n_neighbors, batch, **options)
+        perplexity = None if self.scale == "raw" else check_perplexity(self.perplexity, batch)
         alpha = None if self.alpha is None else degrees(self.alpha, self.n_components)
         return SubsetObjective(
             self.n_neighbors, perplexity, alpha, self.bias, self.noise, self.samples, bool(self.mutual)

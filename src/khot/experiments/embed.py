@@ -93,7 +93,7 @@ class _ReversedObjective:
 
 
 class _ReversedSNE(SubsetSNE):
-    def _objective(self) -> Any:
+    def _objective(self, batch: int) -> Any:
         return _ReversedObjective()
 
 

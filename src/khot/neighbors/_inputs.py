@@ -1,5 +1,6 @@
 """Rows and labels as arrays, or an error that says what to do."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ from khot.errors import InvalidTypeError, InvalidValueError
 
 _LABELS = (bool, int, float, str, np.bool_, np.integer, np.floating)
 _DTYPES = [np.float64, np.float32, np.uint8]  # others are converted to the first
+_validated = partial(validated, dtype=_DTYPES, allow_nd=True, ensure_min_samples=1)
 
 
 def training_rows(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
     """Rows (n, d) or images (n, height, width, channels), and labels (n,)."""
     X, y = _validated(estimator, X, y, reset=True)  # noqa: N806
-    return _images(X), y
+    return _images(X), _labels(y)
 
 
 def rows(estimator: Any, X: Any) -> np.ndarray:  # noqa: N803
@@ -26,7 +28,7 @@ def rows(estimator: Any, X: Any) -> np.ndarray:  # noqa: N803
 def more_rows(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
     """Rows of the same shape as in `fit`, with labels of the same kind."""
     X, y = _validated(estimator, X, y, reset=False)  # noqa: N806
-    if _kind(y) != _kind(estimator.classes_):
+    if _kind(_labels(y)) != _kind(estimator.classes_):
         raise InvalidTypeError(
             f"y must have labels of the kind seen in fit, {estimator.classes_.dtype}, but got {y.dtype}: convert them"
         )
@@ -50,14 +52,7 @@ def _kind(labels: np.ndarray) -> str:
     return {"i": "number", "u": "number", "f": "number", "U": "text", "O": "text"}.get(labels.dtype.kind, "other")
 
 
-def _validated(estimator: Any, *arrays: Any, reset: bool) -> Any:
-    checked = validated(estimator, *arrays, reset=reset, dtype=_DTYPES, allow_nd=True, ensure_min_samples=1)
-    if len(arrays) == 2:
-        _check_labels(checked[1])
-    return checked
-
-
-def _check_labels(y: Any) -> None:
+def _labels(y: Any) -> Any:
     """Refuse labels that are not classes, that could not be saved, or that mix texts and numbers."""
     try:
         check_classification_targets(y)
@@ -70,6 +65,7 @@ def _check_labels(y: Any) -> None:
             "y must have numbers, booleans or texts as labels, all of one kind, "
             f"but got {other!r} of type {type(other).__name__}: convert them"
         )
+    return y
 
 
 def _images(X: np.ndarray) -> np.ndarray:  # noqa: N803

@@ -1,7 +1,7 @@
 """Classifier by deep stochastic k nearest neighbours, in scikit-learn's form."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from khot.sampling import Relaxation
 from khot.topk import successive_softmax
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsetKNNClassifier(ClassifierMixin, EncoderEstimator):
     """Classify rows by their k nearest neighbours in the features of an encoder that is trained for it.
 
@@ -110,54 +111,23 @@ class SubsetKNNClassifier(ClassifierMixin, EncoderEstimator):
     Xie & Ermon, "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019.
     """
 
+    n_neighbors: int = field(default=9, kw_only=False)
+    temperature: Any = 1.0
+    relaxation: Relaxation = successive_softmax
+    n_candidates: int = 100
+    encoder: str | nn.Module = "mlp"
+    epochs: int = 20
+    batch_size: int = 100
+    validation_share: float = 0.1
+    augment: str = "none"
+    precision: str = "32-true"
+
     _kind = CLASSIFIER
-
-    best_epoch_: int
-    classes_: NDArray[Any]
-    references_: torch.Tensor
-    reference_labels_: NDArray[np.int64]
-    shape_: tuple[int, ...]
-
-    def __init__(
-        self,
-        n_neighbors: int = 9,
-        *,
-        temperature: Any = 1.0,
-        relaxation: Relaxation = successive_softmax,
-        n_candidates: int = 100,
-        encoder: str | nn.Module = "mlp",
-        epochs: int = 20,
-        batch_size: int = 100,
-        learning_rate: Any = 1e-3,
-        optimizer: Any = None,
-        validation_share: float = 0.1,
-        augment: str = "none",
-        device: str = "cpu",
-        devices: int = 1,
-        precision: str = "32-true",
-        random_state: Any = None,
-        verbose: bool = False,
-        folder: Path | str | None = None,
-        resume: bool = False,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.temperature = temperature
-        self.relaxation = relaxation
-        self.n_candidates = n_candidates
-        self.encoder = encoder
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.validation_share = validation_share
-        self.augment = augment
-        self.device = device
-        self.devices = devices
-        self.precision = precision
-        self.random_state = random_state
-        self.verbose = verbose
-        self.folder = folder
-        self.resume = resume
+    best_epoch_: int = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+    references_: torch.Tensor = field(init=False)
+    reference_labels_: NDArray[np.int64] = field(init=False)
+    shape_: tuple[int, ...] = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Train the encoder, and keep the rows as references.
@@ -193,7 +163,8 @@ class SubsetKNNClassifier(ClassifierMixin, EncoderEstimator):
             module = new_network(seed, lambda: build(self.encoder, X.shape[1:]))
             check_encoder(module, X, scaling)
             run = train(self, module, X, labels, scaling, seed, folder)
-            self._keep(module.to(find_device(self.device)), scaling, run.history)
+            self.encoder_, self.scaling_ = module.to(find_device(self.device)), scaling
+            self.history_ = run.history
             self.references_ = features(module, X, scaling)
             self.classes_, self.reference_labels_ = classes, labels
             self.shape_, self.best_epoch_ = X.shape[1:], run.best["epoch"]

@@ -6,6 +6,7 @@ from torch import Tensor
 from khot import _checks
 from khot._estimators.distances import squared_distances
 from khot.errors import InvalidTypeError, InvalidValueError
+from khot.neighbors.search import matrix
 from khot.sampling import Relaxation, sample_subset
 from khot.topk import successive_softmax
 
@@ -33,8 +34,8 @@ def neighbor_logits(query_embeddings: Tensor, candidate_embeddings: Tensor, abse
     >>> neighbor_logits(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
     tensor([[ -1., -25.]])
     """
-    queries = _matrix("query_embeddings", query_embeddings)
-    candidates = _matrix("candidate_embeddings", candidate_embeddings)
+    queries = matrix("query_embeddings", query_embeddings)
+    candidates = matrix("candidate_embeddings", candidate_embeddings)
     if queries.shape[1] != candidates.shape[1]:
         raise InvalidValueError(
             "queries and candidates must have the same number of features, "
@@ -121,13 +122,6 @@ def neighbor_loss(
     )
     chosen = sample_subset(logits, k, temperature, relaxation=relaxation, generator=generator)
     return -(chosen * right).sum(1).mean() / k
-
-
-def _matrix(name: str, value: Tensor) -> Tensor:
-    tensor = _checks.float_tensor(name, value)
-    if tensor.ndim != 2 or len(tensor) == 0:
-        raise InvalidValueError(f"{name} must have shape (rows, features), but got {tuple(tensor.shape)}: flatten it")
-    return tensor
 
 
 def _labels(whose: str, value: Tensor, rows: int) -> Tensor:

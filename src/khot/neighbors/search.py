@@ -41,8 +41,8 @@ def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -
             [4., 8.]]), tensor([[1, 2],
             [0, 1]]))
     """
-    n, d = _features("references", references).shape
-    if _features("queries", queries).shape[1] != d:
+    n, d = _finite("references", references).shape
+    if _finite("queries", queries).shape[1] != d:
         raise InvalidValueError(
             f"queries must have {d} features like the references, but got {queries.shape[1]}: check both"
         )
@@ -55,10 +55,15 @@ def nearest(queries: Tensor, references: Tensor, k: int, memory: int = MEMORY) -
     return torch.cat([distances for distances, _ in pieces]), torch.cat([indices for _, indices in pieces])
 
 
-def _features(name: str, value: Tensor) -> Tensor:
-    if _checks.float_tensor(name, value).ndim != 2 or 0 in value.shape:
-        raise InvalidValueError(f"{name} must have shape (rows, features), but got {tuple(value.shape)}: reshape it")
-    if not value.isfinite().all():
+def matrix(name: str, value: Tensor) -> Tensor:
+    """Floating-point tensor of rows."""
+    if _checks.float_tensor(name, value).ndim != 2 or len(value) == 0:
+        raise InvalidValueError(f"{name} must have shape (rows, features), but got {tuple(value.shape)}: flatten it")
+    return value
+
+
+def _finite(name: str, value: Tensor) -> Tensor:
+    if not matrix(name, value).isfinite().all():
         raise InvalidValueError(f"{name} must be finite, but some are NaN or infinite: leave out such rows")
     return value
 

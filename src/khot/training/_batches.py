@@ -1,6 +1,5 @@
 """Batches of rows, which any number of processes can reproduce for any step."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,15 +8,6 @@ from torch import Tensor
 
 from khot.errors import InvalidTypeError, InvalidValueError
 from khot.training.steps import key
-
-
-def convert(data: Any, function: Callable[[Any], Any]) -> Any:
-    """Apply a function to a tensor or array, or to each in a tuple, list or dict."""
-    if isinstance(data, dict):
-        return {name: function(part) for name, part in data.items()}
-    if isinstance(data, tuple | list):
-        return tuple(function(part) for part in data)
-    return function(data)
 
 
 def parts(data: Any) -> dict[str, Any]:
@@ -77,7 +67,11 @@ class Batches:
 
     def take(self, rows: Tensor) -> Any:
         """Data of `rows` as tensors, in the same structure as all data."""
-        return convert(self.data, lambda part: _take(part, rows))
+        if isinstance(self.data, dict):
+            return {name: _take(part, rows) for name, part in self.data.items()}
+        if isinstance(self.data, tuple | list):
+            return tuple(_take(part, rows) for part in self.data)
+        return _take(self.data, rows)
 
 
 def _take(part: Any, rows: Tensor) -> Tensor:

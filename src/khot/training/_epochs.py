@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from khot._files import write_json, write_tensors
+from khot._files import write_json
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.training._clock import Clock
 from khot.training._job import Job, Validate
-from khot.training._snapshot import Progress, Record, Weights
+from khot.training._snapshot import Progress, Record
 from khot.training.steps import key
 
 _PRINTED = 20  # about as many epochs of a run
@@ -21,13 +20,13 @@ HISTORY, WEIGHTS = "history.json", "weights.safetensors"
 
 def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, steps: int) -> bool:
     """Validate, and add the record of an epoch of `steps` steps to the history. Returns whether it is the best."""
-    clock, epoch = Clock(), len(progress.history)
+    epoch = len(progress.history)
     record: Record = {"epoch": epoch, "loss": progress.loss / steps}
     if job.validate:
-        torch.manual_seed(key(job.settings.random_state, "validate", epoch))
-        numbers = _validate(job.validate, module) if fabric.is_global_zero else None
-        record["validation"] = fabric.broadcast(numbers)
-    clock.add_to(progress)
+        with progress.clock():
+            torch.manual_seed(key(job.settings.random_state, "validate", epoch))
+            numbers = _validate(job.validate, module) if fabric.is_global_zero else None
+            record["validation"] = fabric.broadcast(numbers)
     record |= {"seconds": progress.seconds, "processor_seconds": progress.processor_seconds}
 
     better = _better(record, progress.best, job)
@@ -44,10 +43,10 @@ def close_epoch(job: Job, fabric: Any, module: nn.Module, progress: Progress, st
 
 def _better(record: Record, best: Record | None, job: Job) -> bool:
     """Whether an epoch is better than the best; the training loss decides if both have the same monitored number."""
-    if best is None:
-        return job.settings.better(_monitored(record, job), None)
-    value, other = _monitored(record, job), _monitored(best, job)
-    return record["loss"] < best["loss"] if value == other else job.settings.better(value, other)
+    value, other = _monitored(record, job), None if best is None else _monitored(best, job)
+    if best is not None and value == other:
+        return record["loss"] < best["loss"]
+    return job.settings.better(value, other)
 
 
 def _print(record: Record, epochs: int) -> None:
@@ -87,9 +86,3 @@ def _monitored(record: Record, job: Job) -> float | None:
 def write_history(folder: Path, progress: Progress) -> None:
     """Write the records of all epochs up to now."""
     write_json(folder / HISTORY, {"best_epoch": progress.best_epoch, "epochs": progress.history})
-
-
-def write_result(folder: Path, progress: Progress, weights: Weights) -> None:
-    """Write the result of a run."""
-    write_history(folder, progress)
-    write_tensors(folder / WEIGHTS, weights)

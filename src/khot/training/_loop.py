@@ -1,6 +1,7 @@
 """The training loop, written to be read from top to bottom."""
 
 import atexit
+import copy
 import math
 import sys
 from pathlib import Path
@@ -9,16 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from khot._files import write_json
+from khot._files import write_json, write_tensors
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError, KhotError, RunFolderError
-from khot.training import _checkpoints
 from khot.training._batches import Batches
-from khot.training._clock import Clock
-from khot.training._epochs import close_epoch, write_result
+from khot.training._checkpoints import Saver, read
+from khot.training._epochs import WEIGHTS, close_epoch, write_history
 from khot.training._interrupt import ControlC
 from khot.training._job import Job
-from khot.training._means import RunningMean
-from khot.training._saver import Saver
+from khot.training._means import update_mean
 from khot.training._snapshot import Progress, Weights, copy_weights, finite, pack, unpack
 from khot.training.folders import how_to_resume
 from khot.training.processes import agree, leave_group
@@ -52,10 +51,11 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
     batches = Batches(job.data, settings.batch_size, settings.random_state, rank, fabric.world_size)
     steps = settings.epochs * batches.per_epoch
 
-    mean = None if settings.averaging is None else RunningMean(module, settings.averaging)
-    result = module if mean is None else mean.module
     progress, best, precision = Progress(), Weights(), fabric.strategy.precision
-    parts = {"module": module} if mean is None else {"module": module, "mean": mean.module}
+    parts = {"module": module}
+    if settings.averaging is not None:
+        parts["mean"] = copy.deepcopy(module).requires_grad_(False)
+    result = parts.get("mean", module)
     if job.checkpoint:
         best, progress = _restored(job.checkpoint, parts, optimizer, precision)
     saver = Saver(job, module, lambda: pack(parts, optimizer, best, progress, precision), active=rank == 0)
@@ -66,32 +66,32 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
         for number in range(progress.step, steps):
             if settings.patience is not None and progress.epochs_since_best >= settings.patience:
                 break
-            clock = Clock()
 
-            # All seeds follow from the number of the step, so that a resumed run needs no state of generators.
-            torch.manual_seed(key(settings.random_state, "torch", number, rank))
-            noise = torch.Generator(device).manual_seed(key(settings.random_state, "noise", number, rank))
-            epoch, place = divmod(number, batches.per_epoch)
-            rows = batches.rows(number)
-            step = Step(number, epoch, rows, settings.temperature_at(number), noise)
-            for group in optimizer.param_groups:
-                group["lr"] = settings.rate_at(number)
+            with progress.clock():
+                # All seeds follow from the number of the step, so that a resumed run needs no state of generators.
+                torch.manual_seed(key(settings.random_state, "torch", number, rank))
+                noise = torch.Generator(device).manual_seed(key(settings.random_state, "noise", number, rank))
+                epoch, place = divmod(number, batches.per_epoch)
+                rows = batches.rows(number)
+                step = Step(number, epoch, rows, settings.temperature_at(number), noise)
+                for group in optimizer.param_groups:
+                    group["lr"] = settings.rate_at(number)
 
-            loss = _scalar(job.loss(model, fabric.to_device(batches.take(rows)), step))
-            value, stop = agree(fabric, loss, control_c.pressed)
-            if not math.isfinite(value):
-                raise DivergedError(f"the loss is {value} at step {number}", saver.last)
-            optimizer.zero_grad()
-            fabric.backward(loss)
-            if settings.clip_norm is not None:
-                fabric.clip_gradients(model, optimizer, max_norm=settings.clip_norm, error_if_nonfinite=False)
-            optimizer.step()
-            if mean is not None:
-                mean.update(module, number)
+                loss = _scalar(job.loss(model, fabric.to_device(batches.take(rows)), step))
+                value, stop = agree(fabric, loss, control_c.pressed)
+                if not math.isfinite(value):
+                    raise DivergedError(f"the loss is {value} at step {number}", saver.last)
+                optimizer.zero_grad()
+                fabric.backward(loss)
+                if settings.clip_norm is not None:
+                    fabric.clip_gradients(model, optimizer, max_norm=settings.clip_norm, error_if_nonfinite=False)
+                optimizer.step()
+                if settings.averaging is not None:
+                    update_mean(result, module, settings.averaging, number)
 
-            progress.step += 1
-            progress.loss += value
-            clock.add_to(progress)
+                progress.step += 1
+                progress.loss += value
+
             bar.set_postfix_str(f"epoch {epoch + 1}/{settings.epochs}, loss {value:.4g}", refresh=False)
             bar.update()
 
@@ -109,7 +109,8 @@ def _train(job: Job, fabric: Any, module: nn.Module) -> None:
 
     saver.save(progress.step)
     if rank == 0:
-        write_result(job.folder, progress, best or copy_weights(result))
+        write_history(job.folder, progress)
+        write_tensors(job.folder / WEIGHTS, best or copy_weights(result))
     if control_c.pressed:
         raise _interrupted(saver)
 
@@ -119,7 +120,7 @@ def _restored(
 ) -> tuple[Weights, Progress]:
     """State of a checkpoint, which may have been edited."""
     try:
-        best, progress = unpack(*_checkpoints.read(checkpoint), modules, optimizer, precision)
+        best, progress = unpack(*read(checkpoint), modules, optimizer, precision)
         if progress.step < 0 or (progress.best is None) != (not best):
             raise ValueError("its numbers do not fit together")
     except (LookupError, TypeError, ValueError) as error:

@@ -1,5 +1,8 @@
 """State of a run after a step, as tensors and numbers, and back."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,6 +29,14 @@ class Progress:
     processor_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
     best_epoch: int | None = None
+
+    @contextmanager
+    def clock(self) -> Iterator[None]:
+        """Add the wall-clock time and the processor time of a block."""
+        began = time.perf_counter(), time.process_time()
+        yield
+        self.seconds += time.perf_counter() - began[0]
+        self.processor_seconds += time.process_time() - began[1]
 
     @property
     def best(self) -> Record | None:
@@ -90,10 +101,11 @@ def unpack(
     """Restore modules, optimizer and precision from a checkpoint. Returns the best weights and the progress."""
     for part, module in modules.items():
         module.load_state_dict(_under(f"{part}/", tensors))
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     for place, value in (_under("optimizer/", tensors) | numbers["optimizer"]).items():
         i, name = place.split("/", 1)
-        state.setdefault(int(i), {})[name] = value
+        state.setdefault(int(i), {})[name] = _laid_out_like(parameters[int(i)], value)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     precision.load_state_dict(numbers["precision"])
     return _under("best/", tensors), Progress(**numbers["progress"])
@@ -101,6 +113,13 @@ def unpack(
 
 def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", copy=True)
+
+
+def _laid_out_like(parameter: Tensor, value: Any) -> Any:
+    """Value with the parameter's strides if it has its shape; fused optimizers read both in the order of memory."""
+    if not isinstance(value, Tensor) or value.shape != parameter.shape:
+        return value
+    return torch.empty_like(parameter, dtype=value.dtype, device=value.device).copy_(value)
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:

@@ -107,7 +107,10 @@ def open_folder(folder: Path | str | None, about: dict[str, Any], resume: bool) 
     """Folder of the run that `about` describes, created if necessary. A folder of another run is refused."""
     path = _by_default(about, resume) if folder is None else Path(folder).expanduser().absolute()
     if (path / _IDENTITY).exists():
-        _must_be_the_same(path, about, resume)
+        if not resume:
+            raise in_use(path)
+        there = _identity_in(path)
+        _must_agree(path, about, there, {*about, *there} - {"khot"})
     elif path.exists() and not (path.is_dir() and all(inside.name.startswith(".") for inside in path.iterdir())):
         raise RunFolderError(f"{path} is not the folder of a run: pass a new or empty folder")
     else:
@@ -148,13 +151,6 @@ def _difference(name: str, here: Any, there: Any) -> str:
     names = [entry for entry in {**there, **here} if here.get(entry) != there.get(entry)]
     shown = [f"{name} {entry} is {here.get(entry)!r}, there it was {there.get(entry)!r}" for entry in names[:2]]
     return "; ".join(shown) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
-
-
-def _must_be_the_same(path: Path, about: dict[str, Any], resume: bool) -> None:
-    if not resume:
-        raise in_use(path)
-    there = _identity_in(path)
-    _must_agree(path, about, there, {*about, *there} - {"khot"})
 
 
 def check_about(path: Path, about: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ Any other function from parameters to a `torch.optim.Optimizer` works as well.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch.nn import Parameter
@@ -38,24 +39,21 @@ class Adam:
     epsilon: float = 1e-8
     weight_decay: float = 0.0
 
+    _kind: ClassVar[Any] = torch.optim.Adam
+
     def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
         parameters = list(parameters)
-        fused = _fused(parameters)
-        return torch.optim.Adam(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay, fused=fused)
+        options = {"betas": self.betas, "eps": self.epsilon, "weight_decay": self.weight_decay}
+        return self._kind(parameters, lr=_NO_RATE_YET, fused=_fused(parameters), **options)
 
 
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(Adam):
     """Adam with decoupled weight decay, which shrinks the weights themselves."""
 
-    betas: tuple[float, float] = (0.9, 0.999)
-    epsilon: float = 1e-8
     weight_decay: float = 0.01
 
-    def __call__(self, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
-        parameters = list(parameters)
-        fused = _fused(parameters)
-        return torch.optim.AdamW(parameters, _NO_RATE_YET, self.betas, self.epsilon, self.weight_decay, fused=fused)
+    _kind = torch.optim.AdamW
 
 
 @dataclass(frozen=True)
