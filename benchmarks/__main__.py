@@ -2,12 +2,12 @@
 
 import json
 
-from benchmarks import accuracy, embedding_epochs, first_call, memory, operators, peers, sampling, speed
+from benchmarks import accuracy, embedding_epochs, first_call, memory, operators, peers, plain_loop, sampling, speed
 from benchmarks.common import RESULTS, line, verdict
 
 
 def main() -> None:
-    for benchmark in (speed, first_call, sampling, memory, operators, peers, accuracy, embedding_epochs):
+    for benchmark in (speed, plain_loop, first_call, sampling, memory, operators, peers, accuracy, embedding_epochs):
         print(f"{benchmark.__name__.split('.')[-1]}: {(benchmark.__doc__ or '').strip()}", flush=True)
         benchmark.main()
     print("\nwith a requirement:")

@@ -60,10 +60,11 @@ def warmup(dtypes: Sequence[str] = DTYPES) -> Warmed:
     if not _jit.AVAILABLE:
         raise NotAvailableError("there is nothing to compile, as Numba is not installed: install numba")
     before = time.process_time()
-    for dtype in dtypes:
-        _call_all(getattr(torch, dtype))
-    from khot._jit.compiler import KERNELS
+    from khot._jit.compiler import KERNELS, uncollected
 
+    for dtype in dtypes:
+        with uncollected():
+            _call_all(getattr(torch, dtype))
     stats = [kernel.stats for kernel in KERNELS]
     compiled, loaded = (
         sum(sum(getattr(part, name).values()) for part in stats) for name in ("cache_misses", "cache_hits")

@@ -47,6 +47,10 @@ class EncoderEstimator(BaseEstimator):
     history_: list[dict[str, Any]] = field(init=False)
     feature_names_in_: NDArray[Any] = field(init=False)
 
+    def _keep(self, encoder: nn.Module, scaling: Scaling, history: list[dict[str, Any]]) -> None:
+        """Take over what was learnt."""
+        self.encoder_, self.scaling_, self.history_ = encoder, scaling, history
+
     def save(self, path: Path | str) -> None:
         """Write the fitted model into a folder: numbers as JSON, tensors as safetensors.
 

@@ -39,6 +39,10 @@ class _NoEnvironment:
 class _PartLibrary(JITCodeLibrary):
     """Intermediate code of a part, neither optimised nor loaded."""
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave this to the passes over a whole kernel."""
+        ll_module.data_layout = self._codegen._data_layout
+
     def finalize(self) -> None:
         self._raise_if_finalized()
         for function in self._final_module.functions:
@@ -117,7 +121,7 @@ def _reached(libraries: Iterable[Any], found: dict[Any, None]) -> dict[Any, None
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Pause Python's collector of garbage: it would look through Numba's many objects for a seventh of the time."""
     collects = gc.isenabled()
     gc.disable()
@@ -134,7 +138,7 @@ class _KernelCompiler(Compiler):
     def compile_extra(self, func: Callable) -> Any:
         self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
-        with compiling(), _uncollected():
+        with compiling(), uncollected():
             return super().compile_extra(func)
 
 

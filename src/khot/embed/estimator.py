@@ -70,8 +70,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
             check_output(module, X.shape[1], self.n_components)
             objective = Objective(objective, principal_axes(X, scaling, self.input_components))
             run = train(self, module, X, BatchLoss(objective, scaling, seed, float(self.dropout)), batch, folder)
-            self.encoder_, self.scaling_ = module.to(find_device(self.device)).eval(), scaling
-            self.history_ = run.history
+            self._keep(module.to(find_device(self.device)).eval(), scaling, run.history)
             self._n_features_out = self.n_components
         return self
 

@@ -163,8 +163,7 @@ class SubsetKNNClassifier(ClassifierMixin, EncoderEstimator):
             module = new_network(seed, lambda: build(self.encoder, X.shape[1:]))
             check_encoder(module, X, scaling)
             run = train(self, module, X, labels, scaling, seed, folder)
-            self.encoder_, self.scaling_ = module.to(find_device(self.device)), scaling
-            self.history_ = run.history
+            self._keep(module.to(find_device(self.device)), scaling, run.history)
             self.references_ = features(module, X, scaling)
             self.classes_, self.reference_labels_ = classes, labels
             self.shape_, self.best_epoch_ = X.shape[1:], run.best["epoch"]
