@@ -169,11 +169,17 @@ def _refuse(*_: Any, **__: Any) -> None:
     raise TypeError("a part of a kernel was called from Python: call it from a kernel, or its `py_func`")
 
 
-view = njit(inline="always")
-"""For functions that return views of arrays: their source is put in place of every call."""
+view = inline = njit(inline="always")
+"""For functions that return views of arrays, and for formulas that follow the rules of their caller.
+
+Their source is put in place of every call.
+"""
 
 ieee = _part(set(), arrays=True)
 """For arithmetic whose order and rounding must not change."""
+
+portable = _part(set(), loop=True)
+"""For loops over many numbers, whose results have the same bits on every processor."""
 
 fma = _part({"contract"})
 """For arithmetic whose order matters.

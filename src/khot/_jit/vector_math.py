@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from khot._jit.compiler import fma, part_options
+from khot._jit.compiler import fma, inline, part_options
 
 _ROUND_32, _ROUND_64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding one rounds to a whole number, in the lowest bits
 _BITS_OF_ROUND_64 = int(np.float64(_ROUND_64).view(np.int64))
@@ -75,8 +75,8 @@ def exp64(x):
     return result if x > low else 0.0
 
 
-@fma
-def _twice_atanh(z):
+@inline
+def twice_atanh(z):
     """2 atanh(z) for |z| <= 1/3."""
     y = z * z
     a = 0.078157673537156122424
@@ -97,17 +97,23 @@ def _twice_atanh(z):
 @fma
 def log1m(p):
     """log(1 - p) for 0 <= p <= 1/2, to 2 units in the last place."""
-    return _twice_atanh(-p / (2.0 - p))
+    return twice_atanh(-p / (2.0 - p))
+
+
+@inline
+def log_formula(x):
+    """`log64` by the rules of the caller."""
+    bits = np.float64(x).view(np.uint64)
+    exponent = (bits + np.uint64(_BIAS_64)) >> np.uint64(52)  # plus 1024, so that the shift needs no sign
+    f = np.uint64(bits - ((exponent - np.uint64(1024)) << np.uint64(52))).view(np.float64) - 1.0
+    whole = np.uint64(exponent + np.uint64(_BITS_OF_ROUND_64 - 1024)).view(np.float64) - _ROUND_64
+    return whole * 0.693147180369123816490 + (twice_atanh(f / (2.0 + f)) + whole * 1.90821492927058770002e-10)
 
 
 @fma
 def log64(x):
     """log x for a normal x > 0, to 2 units in the last place, also close to 1."""
-    bits = np.float64(x).view(np.uint64)
-    exponent = (bits + np.uint64(_BIAS_64)) >> np.uint64(52)  # plus 1024, so that the shift needs no sign
-    f = np.uint64(bits - ((exponent - np.uint64(1024)) << np.uint64(52))).view(np.float64) - 1.0
-    whole = np.uint64(exponent + np.uint64(_BITS_OF_ROUND_64 - 1024)).view(np.float64) - _ROUND_64
-    return whole * 0.693147180369123816490 + (_twice_atanh(f / (2.0 + f)) + whole * 1.90821492927058770002e-10)
+    return log_formula(x)
 
 
 @fma
