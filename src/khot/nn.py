@@ -25,7 +25,8 @@ class SubsetSampler(nn.Module):
         A positive number, or a schedule: a function of the training step, such as those of `khot.schedules`. A layer
         with a schedule starts at step 0; call `anneal` to move on.
     relaxation : callable
-        ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own.
+        ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own. A k or temperature with one entry a row has
+        the shape (...,); next to the keys it needs ``unsqueeze(-1)``.
     hard : bool
         Whether samples in training are straight-through: exactly k-hot, with the gradient of the relaxation.
 

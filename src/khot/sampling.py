@@ -40,7 +40,8 @@ def sample_subset(
     temperature : float or Tensor of shape (...)
         Positive: small is close to discrete, large is smooth.
     relaxation : callable
-        ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own.
+        ``f(keys, k, temperature) -> (..., n)``: one of khot's or your own. A k or temperature with one entry a row has
+        the shape (...,); next to the keys it needs ``unsqueeze(-1)``.
     hard : bool
         Whether to return straight-through samples: their value is the exact top k of the keys, their gradient that of
         the relaxation.
@@ -87,8 +88,8 @@ def sample_subset(
             "use successive_softmax, neuralsort or softsort"
         )
     batch = (*_checks.shape("sample_shape", sample_shape), *batch)
-    k = k.expand(batch) if isinstance(k, Tensor) else k
-    temperature = temperature.expand(batch) if isinstance(temperature, Tensor) else temperature
+    k = k.expand(batch) if isinstance(k, Tensor) and k.ndim else k
+    temperature = temperature.expand(batch) if isinstance(temperature, Tensor) and temperature.ndim else temperature
     keys = perturbed(logits, (*batch, logits.shape[-1]), generator, centred=True)
     choice = {"ordered": True} if ordered else {}
     relaxed = relaxation(keys, k, temperature, **choice)

@@ -1,5 +1,6 @@
 """A training that was stopped and resumed ends where the other does, and belongs to the same rows and seed."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -49,6 +50,10 @@ def test_held_out_rows_count_when_a_training_is_resumed(tmp_path, change: str):
     quick(epochs=2, folder=tmp_path, resume=True).fit(X, Y)
 
 
-def test_a_training_of_unknown_seed_cannot_be_resumed(tmp_path):
-    with pytest.raises(InvalidValueError, match="random_state is None: pass its int"):
-        quick(random_state=None, folder=tmp_path, resume=True).fit(X, Y)
+def test_without_a_seed_a_resumed_training_takes_that_of_the_run(tmp_path):
+    X, y = blobs()  # noqa: N806
+    whole = quick(epochs=3, folder=tmp_path / "run", random_state=None).fit(X, y)
+    again = quick(epochs=3, folder=tmp_path / "run", random_state=None, resume=True).fit(X, y)
+    assert torch.equal(whole.references_, again.references_)
+    with pytest.raises(InvalidValueError, match="pass the int, or None"):
+        quick(folder=tmp_path / "run", random_state=np.random.RandomState(0), resume=True).fit(X, y)

@@ -14,7 +14,7 @@ from torch import nn
 
 from khot import _checks
 from khot.errors import DivergedError, InvalidTypeError, InvalidValueError
-from khot.training.folders import how_to_resume
+from khot.training.folders import how_to_resume, seed_of
 from khot.training.runs import DEVICES
 
 
@@ -30,6 +30,12 @@ def draw_seed(random_state: Any) -> int:
         raise InvalidValueError(
             f"random_state must be an int from 0 to 2^32 - 1, a RandomState or None, but got {random_state!r}: pass one"
         ) from error
+
+
+def training_seed(estimator: Any, *runs: Path) -> int:
+    """Seed of a training: with random_state None, that of the run to resume, in one of the folders, or a random one."""
+    before = seed_of(*runs) if estimator.resume and estimator.random_state is None else None
+    return draw_seed(estimator.random_state) if before is None else before
 
 
 def new_network(seed: int, build: Callable[[], nn.Module]) -> nn.Module:
@@ -59,12 +65,13 @@ def encoder_name(encoder: Any, names: Collection[str]) -> str:
 
 
 def check_resume(estimator: Any) -> None:
-    """Refuse to resume a training without a folder, or with a seed that was drawn at random."""
+    """Refuse to resume a training without a folder, or with a generator, which has drawn its seed already."""
     if estimator.resume and estimator.folder is None:
         raise InvalidValueError("resume needs the folder of the training, but got none: pass the folder")
-    if estimator.resume and not isinstance(estimator.random_state, numbers.Integral):
+    if estimator.resume and not isinstance(estimator.random_state, numbers.Integral | None):
         raise InvalidValueError(
-            f"resume needs the seed of the training, but random_state is {estimator.random_state!r}: pass its int"
+            f"resume needs the seed of the training, but random_state is {estimator.random_state!r}: pass the int, or "
+            "None for the seed of the run in the folder"
         )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def demo(*, out: Path = Path("khot-demo")) -> None:
-    """Run the main applications on data that come with khot, and write a page with the results.
+    """Run the main applications on data that come with khot, and write a page with the results, in a minute or two.
 
     Parameters
     ----------

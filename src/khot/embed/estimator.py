@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from khot._estimators.fitting import draw_seed, find_device, fitting, new_network
+from khot._estimators.fitting import find_device, fitting, new_network, training_seed
 from khot._estimators.saving import EncoderEstimator
 from khot._estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from khot._estimators.storage import EMBEDDING
@@ -64,7 +64,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstima
             X = _inputs.checked(self, X, reset=True)  # noqa: N806
             batch = check_parameters(self, X.shape[0])
             objective = self._objective(batch)
-            seed = draw_seed(self.random_state)
+            seed = training_seed(self, folder / "embedding", folder / "pretraining")
             scaling = learn_scaling(X, self.scale, getattr(self, "feature_names_in_", None))
             module = new_network(seed, lambda: build(self.encoder, X.shape[1], self.n_components))
             check_output(module, X.shape[1], self.n_components)

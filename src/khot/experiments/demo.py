@@ -1,5 +1,6 @@
 """Main applications on data that come with khot, on one page, in a minute or two and without network."""
 
+import sys
 from pathlib import Path
 
 from khot._report.page import Section, write_page
@@ -15,8 +16,11 @@ INTRODUCTION = (
 
 def run(folder: Path) -> Path:
     """Run the demonstrations and write `index.html`, their pictures and data into an existing folder."""
-    page = folder / "index.html"
-    write_page(page, TITLE, INTRODUCTION, [_synthetic(folder), _knn(folder), _embed(folder), _explain(folder)])
+    from tqdm import tqdm
+
+    page, parts = folder / "index.html", (_synthetic, _knn, _embed, _explain)
+    progress = tqdm(parts, desc="applications", disable=not sys.stderr.isatty())
+    write_page(page, TITLE, INTRODUCTION, [part(folder) for part in progress])
     return page
 
 

@@ -24,7 +24,7 @@ def write(folder: Path, explainer: Any) -> None:
         "k": int(explainer.k),
         "for_class": bool(explainer.for_class),
         "sampler": explainer.sampler if isinstance(explainer.sampler, str) else None,
-        "relaxation": _relaxations.name_of(explainer.relaxation),
+        "relaxation": _relaxations.name_to_save(explainer.relaxation),
         "class_names": _inputs.class_names(explainer.class_names),
         "masker": _state(explainer.masker_),
         "own": {name: getattr(explainer, name) is not None for name in _NETWORKS},

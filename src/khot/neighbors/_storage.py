@@ -17,7 +17,7 @@ def state(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     numbers = {
         "classes": {"dtype": model.classes_.dtype.str, "values": _labels(model.classes_)},
         "shape": list(model.shape_),
-        "relaxation": _relaxations.name_of(model.relaxation),
+        "relaxation": _relaxations.name_to_save(model.relaxation),
     }
     return numbers, {
         "references": model.references_,

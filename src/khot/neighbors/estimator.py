@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from khot._estimators.fitting import draw_seed, find_device, fitting, new_network
+from khot._estimators.fitting import find_device, fitting, new_network, training_seed
 from khot._estimators.saving import EncoderEstimator
 from khot._estimators.scaling import standard_scaling
 from khot._estimators.scikit_learn import ClassifierMixin
@@ -159,7 +159,7 @@ class SubsetKNNClassifier(ClassifierMixin, EncoderEstimator):
                 raise InvalidValueError(
                     f"y must have at least two classes, but got one class, {classes[0].item()!r}: add another"
                 )
-            seed, scaling = draw_seed(self.random_state), standard_scaling(X)
+            seed, scaling = training_seed(self, folder), standard_scaling(X)
             module = new_network(seed, lambda: build(self.encoder, X.shape[1:]))
             check_encoder(module, X, scaling)
             run = train(self, module, X, labels, scaling, seed, folder)

@@ -160,6 +160,14 @@ def check_about(path: Path, about: Mapping[str, Any]) -> None:
         _must_agree(path, here, _identity_in(path), here)
 
 
+def seed_of(*runs: Path) -> int | None:
+    """Seed of the first folder that holds a run."""
+    for path in runs:
+        if (path / _IDENTITY).exists():
+            return _identity_in(path).get(_WRITTEN_AS["random_state"])
+    return None
+
+
 def _identity_in(path: Path) -> dict[str, Any]:
     try:
         there = json.loads((path / _IDENTITY).read_text(encoding="utf-8"))
