@@ -8,10 +8,23 @@ from khot._jit import forks  # noqa: F401  watches from here on
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from khot import datasets, distributions, embed, errors, explain, neighbors, nn, schedules, topk, training
+    from khot import (
+        datasets,
+        distributions,
+        embed,
+        errors,
+        explain,
+        neighbors,
+        nn,
+        reservoir,
+        schedules,
+        topk,
+        training,
+    )
     from khot._warmup import warmup
     from khot.distributions import OrderedSubset, RelaxedOrderedSubset, RelaxedSubset, Subset
     from khot.keys import gumbel_keys, reservoir_keys
+    from khot.reservoir import sample_indices
     from khot.sampling import sample_subset
     from khot.topk import capped_simplex, hard_topk, neuralsort, softsort, successive_softmax, successive_softmax_at
 
@@ -31,7 +44,9 @@ __all__ = [
     "neighbors",
     "neuralsort",
     "nn",
+    "reservoir",
     "reservoir_keys",
+    "sample_indices",
     "sample_subset",
     "schedules",
     "softsort",
@@ -52,6 +67,7 @@ _HOME = {
         "softsort",
         "capped_simplex",
     ],
+    "khot.reservoir": ["sample_indices"],
     "khot.sampling": ["sample_subset"],
     "khot._warmup": ["warmup"],
     "khot.distributions": ["Subset", "OrderedSubset", "RelaxedSubset", "RelaxedOrderedSubset"],

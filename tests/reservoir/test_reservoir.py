@@ -254,8 +254,8 @@ def test_bytes():
     ("call", "message"),
     [
         (lambda: Reservoir(-1), "k must be at least 0"),
-        (lambda: Reservoir(2.5), "k must be a whole number"),
-        (lambda: Reservoir(2, "x"), "seed must be a whole number"),
+        (lambda: Reservoir(2.5), "k must be a whole number"),  # type: ignore[arg-type]
+        (lambda: Reservoir(2, "x"), "seed must be a whole number"),  # type: ignore[arg-type]
         (lambda: Reservoir(2, -1), "seed must be at least 0"),
         (lambda: Reservoir(2, start=-1), "start"),
         (lambda: Reservoir(2).extend([1, 2], [1.0]), "equally many"),
@@ -264,7 +264,7 @@ def test_bytes():
         (lambda: Reservoir(2).extend([1], [1.0], log_weights=[1.0]), "exclude"),
         (lambda: Reservoir(2).extend([1], ["a"]), "weights must be numbers"),
         (lambda: Reservoir(2).extend([1], [[1.0]]), "one axis"),
-        (lambda: Reservoir(2).extend(5, [1.0]), "sequences or iterators"),
+        (lambda: Reservoir(2).extend(5, [1.0]), "sequences or iterators"),  # type: ignore[arg-type]
         (lambda: Reservoir(2).extend({"a": 1}), "sequences or iterators"),
     ],
 )

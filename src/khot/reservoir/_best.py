@@ -13,7 +13,7 @@ class Rows(NamedTuple):
     log_weights: np.ndarray  # float64
     items: np.ndarray  # objects
 
-    def at(self, places: np.ndarray) -> "Rows":
+    def at(self, places: np.ndarray | slice) -> "Rows":
         """Some of the rows."""
         return Rows(*(column[places] for column in self))
 

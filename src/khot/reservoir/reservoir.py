@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from khot.errors import InvalidTypeError, InvalidValueError
-from khot.reservoir import _seeds, _storage
+from khot.reservoir import _checks, _seeds, _storage
 from khot.reservoir._best import Rows, in_order, joined, smallest
 from khot.reservoir._ranges import Ranges, united
 
@@ -81,9 +81,9 @@ class Reservoir:
     """
 
     def __init__(self, k: int, seed: int | None = None, *, start: int = 0) -> None:
-        self.k = _whole("k", k, 0)
-        self.seed = _seeds.checked(seed)
-        start = _whole("start", start, 0)
+        self.k = _checks.whole("k", k, 0)
+        self.seed = _checks.seed(seed)
+        start = _checks.whole("start", start, 0)
         self._state = _State((Rows.none(),), math.inf, [], start)
         self._waiting: list[tuple[Any, float]] = []
 
@@ -229,7 +229,7 @@ class Reservoir:
         return in_order(*self._state.parts)
 
     def _chosen(self) -> Rows:
-        return self._best().at(np.s_[: self.k])
+        return self._best().at(slice(self.k))
 
     def _log_threshold(self) -> float:
         scores = self._best().scores
@@ -327,11 +327,3 @@ def _bad_weight(weight: float, number: int, logs: bool) -> InvalidValueError:
     return InvalidValueError(
         f"weights must be finite and at least 0, but got {weight} in row {number}: correct it, or leave the row out"
     )
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if not hasattr(value, "__index__") or isinstance(value, bool):
-        raise InvalidTypeError(f"{name} must be a whole number, but got {value!r}: pass such as 10")
-    if value.__index__() < least:
-        raise InvalidValueError(f"{name} must be at least {least}, but got {value!r}: pass a larger one")
-    return value.__index__()
