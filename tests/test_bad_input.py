@@ -192,8 +192,8 @@ def test_bad_relaxation():
         lambda relaxation: khot.nn.SubsetSampler(1, 1.0, relaxation),
         lambda relaxation: khot.RelaxedSubset(GOOD, 1, 1.0, relaxation),
     ):
-        for bad in ("softsort", None):
-            with pytest.raises(InvalidTypeError, match="relaxation must be a function"):
+        for bad, good in (("softsort", "softsort$"), ("soft", "successive_softmax, for example"), (None, "successive")):
+            with pytest.raises(InvalidTypeError, match=rf"relaxation must be a function .*: pass khot\.{good}"):
                 make(bad)
         make(khot.softsort)
 

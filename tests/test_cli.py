@@ -88,6 +88,28 @@ def test_mistakes_end_in_one_line(arguments: str, message: str, capsys: pytest.C
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("knn fit --outt x", "Unknown option: --outt. Did you mean --out? (see khot knn fit --help)"),
+        ("knn fit rows.csv", "--out requires an argument (see khot knn fit --help)"),
+        ("knn fit rows.csv more.csv -o x", "['more.csv'] (see khot knn fit --help)"),
+        ("knn fit rows.csv -o x --encoder nobody", '"nobody" for --encoder'),
+        ("reproduce synthetic --samples 1.5", "--samples"),
+        ("nobody", '"nobody"'),
+    ],
+)
+def test_unknown_and_missing_arguments_end_in_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments.split())
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("khot: ")
+    assert message in error
+    assert error.endswith("--help)\n")
+    assert error.count("\n") == 1
+
+
 def test_the_installed_command_knows_its_version():
     command = Path(sys.executable).parent / "khot"
     shown = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout

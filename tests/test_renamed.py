@@ -79,5 +79,5 @@ def test_an_old_option_does_its_work(tmp_path: Path, capsys: pytest.CaptureFixtu
     with warnings.catch_warnings(action="default"), pytest.raises(SystemExit):
         main(["embed", "fit", rows, "-o", out, "--run", file])
     shown = capsys.readouterr().err
-    assert "khot: --run is now called --folder: rename the option" in shown
+    assert "khot: warning: --run is now called --folder: rename the option" in shown
     assert "--folder must be a folder, but" in shown

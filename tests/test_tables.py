@@ -11,6 +11,7 @@ from khot._tables import (
     Layout,
     read_labels,
     read_layout,
+    read_matrix,
     read_named,
     read_queries,
     read_rows,
@@ -115,6 +116,19 @@ def test_a_required_column(tmp_path):
             "a,b,y\n1,2,x\n1,2,z",
             "3 columns in its first line and 2 in line 3: write the same number",
         ),
+        ("a,b,y\n1,2,x\n\n3,4", "a,b,y\n1,2,x\n\n3,4,z", "and 2 in line 4: write the same number"),
+        ("\n\n1,2,x\n\n3,4", "\n\n1,2,x\n\n3,4,z", "and 2 in line 5: write the same number"),
+        ('a,b,y\n1,2,"x\n\nz"\n3,"4\n5"\n', 'a,b,y\n1,2,"x\n\nz"\n3,4,z', "and 2 in line 5: write the same number"),
+        (
+            "a;b;y\n1,5;2,5;x",
+            "a,b,y\n1.5,2.5,x",
+            "1 columns in its first line and 3 in line 2: separate the columns by commas, not by ';', and write",
+        ),
+        (
+            "1,5;2;x\n1;2;x",
+            "1.5,2,x\n1,2,x",
+            "2 columns in its first line and 1 in line 2: separate the columns by commas",
+        ),
         ("a,b,y\n", "a,b,y\n1,2,x", "has no rows: write one row on each line"),
     ],
 )
@@ -180,6 +194,48 @@ def test_ignored_columns(tmp_path):
         read_rows(written(tmp_path, "id,a,y,b\nk1,1,x,2"), ignored=["name"])
     with pytest.raises(DataFileError, match="has no column 'name', but no names in its first line"):
         read_rows(written(tmp_path, "1,2,x"), ignored=["name"])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_names_of_ignored_columns_are_not_separated_by_commas(tmp_path, kind):
+    path = tmp_path / f"table.{kind}"
+    if kind == "csv":
+        path.write_text("id,a,y\n1,2,3")
+    else:
+        parquet.write_table(pyarrow.table({"id": [1], "a": [2], "y": [3]}), path)
+    for names in ("y,id", "y, id"):
+        with pytest.raises(DataFileError, match=f"no column '{names}', but columns id, a, y: separate names by spaces"):
+            read_matrix(path, ignored=[names])
+    with pytest.raises(DataFileError, match="no column 'y,b', but columns id, a, y: choose one of them"):
+        read_matrix(path, ignored=["y,b"])
+    assert read_matrix(path, ignored=["y", "id"]).names == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_unknown_columns_are_named_before_their_cells_are_read(tmp_path, kind):
+    path = tmp_path / f"table.{kind}"
+    if kind == "csv":
+        path.write_text("a,b,kind\n1,2,x")
+    else:
+        parquet.write_table(pyarrow.table({"a": [1], "b": [2], "kind": ["x"]}), path)
+    with pytest.raises(DataFileError, match=r"has a column 'kind', with which the model was not trained: .*--ignore"):
+        read_matrix(path, columns=["b", "a"])
+    assert read_matrix(path, ignored=["kind"], columns=["b", "a"]).rows.tolist() == [[2, 1]]
+
+
+def test_columns_of_words_in_parquet(tmp_path):
+    path = tmp_path / "table.parquet"
+    parquet.write_table(pyarrow.table({"a": [1, 2], "city": ["x", "y"], "kind": ["u", "v"]}), path)
+    words = "numbers in all columns, but got something else in 'city', 'kind'"
+    with pytest.raises(
+        DataFileError, match=rf"{words}: leave out such columns \(--ignore\), or encode them as numbers"
+    ):
+        read_matrix(path)
+    with pytest.raises(DataFileError, match=r"all columns but the label, but got something else in 'city': leave out"):
+        read_matrix(path, label="kind")
+    assert read_matrix(path, ignored=["city", "kind"]).names == ["a"]
+    with pytest.raises(DataFileError, match="columns of numbers, but got none: ignore fewer"):
+        read_matrix(path, ignored=["a", "city", "kind"])
 
 
 def test_files_of_other_kinds(tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from khot._relaxations import RELAXATIONS
 from khot.errors import InvalidTypeError, InvalidValueError
 
 _OF_NUMPY = (torch.float32, torch.float64)
@@ -190,7 +191,10 @@ def items(index: Any, n: int, shape: Sequence[int]) -> Tensor:
 
 def relaxation(value: Any) -> Any:
     """Check a relaxation: any callable."""
-    return function("relaxation", value, "of (keys, k, temperature)", "khot.successive_softmax, for example")
+    example = (
+        f"khot.{value}" if isinstance(value, str) and value in RELAXATIONS else "khot.successive_softmax, for example"
+    )
+    return function("relaxation", value, "of (keys, k, temperature)", example)
 
 
 def generator(value: Any) -> torch.Generator | None:

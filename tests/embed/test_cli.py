@@ -224,7 +224,10 @@ def test_mistakes_about_labels_and_outputs(tmp_path, capsys):
         (["fit", "few.npz", "-o", "new"], "one label for each of 90 rows, but has shape (10,)"),
         (["fit", "one.npy", "-o", "new"], "it holds a single number"),
         (["fit", "images.npy", "-o", "new"], "but got shape (90, 5, 1): reshape it to (rows, columns)"),
-        (["fit", "words.parquet", "-o", "new"], "columns of numbers, but got 'animal' of other things"),
+        (
+            ["fit", "words.parquet", "-o", "new"],
+            "but got something else in 'animal': leave out such columns (--ignore)",
+        ),
         (["fit", "rows.npy", "-o", "new", "--folder", "new/run"], "--folder must be a folder outside of --out"),
         (["fit", "map/points.npy", "-o", "map"], "the rows must not be in the folder of --out"),
         (["fit", "rows.npy", "--labels", "map/points.npy", "-o", "map"], "--labels must not be in the folder of --out"),

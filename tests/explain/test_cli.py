@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from khot.cli import app, main
+from khot.errors import BlackBoxError, DataFileError
 from khot.explain import SubsetExplainer
 from tests.explain.problems import TEXTS, X, from_last_column, from_words
 
@@ -124,6 +125,17 @@ def test_numbers(folder: Path, capsys: pytest.CaptureFixture):
         assert message in capsys.readouterr().err
 
 
+def test_columns_that_an_explainer_of_numbers_does_not_know(folder: Path):
+    run(f"fit numbers.csv --ignore id y --model judge:of_numbers -k 1 -o why {QUICK}")
+    (folder / "few.csv").write_text("a,b,c,d,e,city\n0,0,0,0,3,Ulm\n")
+    with pytest.raises(DataFileError, match=r"has a column 'city', .*: remove it from the file, or ignore it"):
+        run("apply why few.csv")
+    run("apply why few.csv --ignore city")
+    (folder / "few.csv").write_text("a,b,c,d,e\n0,0,0,0,Ulm\n")
+    with pytest.raises(DataFileError, match=r"leave out such columns \(--ignore\), or encode them as numbers$"):
+        run("apply why few.csv")
+
+
 def test_names_that_are_numbers(folder: Path, capsys: pytest.CaptureFixture):
     lines = "".join(",".join(map(str, row)) + "\n" for row in X[:50].round(3))
     (folder / "years.csv").write_text(f"2018,2019,2020,2021,2022\n{lines}")
@@ -140,7 +152,20 @@ def test_a_model_that_exits(folder: Path, capsys: pytest.CaptureFixture):
     with pytest.raises(SystemExit) as stop:
         main(f"explain fit reviews.csv --text review --model quits:of_texts -k 1 -o why {QUICK}".split())
     assert stop.value.code == 2
-    assert "predict_proba raised SystemExit" in capsys.readouterr().err
+    assert "khot: --model quits:of_texts raised SystemExit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["fit", "apply"])
+def test_a_model_that_raises_is_called_as_on_the_command_line(folder: Path, command: str):
+    (folder / "raises.py").write_text("def of_texts(texts):\n    raise ValueError('no words')\n")
+    run(f"fit reviews.csv --text review --model judge:of_texts -k 1 -o why {QUICK}")
+    options = f"--text review -k 1 -o new {QUICK}" if command == "fit" else "--text review"
+    rows = "reviews.csv" if command == "fit" else "why reviews.csv"
+    with pytest.raises(
+        BlackBoxError, match=r"^--model raises:of_texts raised ValueError .*: no words: call it"
+    ) as caught:
+        run(f"{command} {rows} --model raises:of_texts {options}")
+    assert isinstance(caught.value.__cause__.__cause__, ValueError)
 
 
 def test_an_explainer_that_was_saved_from_python(folder: Path, capsys: pytest.CaptureFixture):
@@ -274,4 +299,4 @@ def test_warnings_of_a_model_are_told_once(folder: Path, capsys: pytest.CaptureF
     line = f"explain fit reviews.csv --text review --length 30 --model judge:warns -k 2 -o why {QUICK}"
     with pytest.raises(SystemExit):
         main(line.split())
-    assert capsys.readouterr().err.count("khot: no names of columns") == 1
+    assert capsys.readouterr().err.count("khot: warning: no names of columns") == 1

@@ -153,6 +153,19 @@ def test_prediction_finds_columns_and_label_by_their_names(table, capsys):
             run("predict", table / "model", table / "other.csv")
 
 
+def test_prediction_ignores_columns_that_the_model_does_not_know(table):
+    lines = list(csv.reader((table / "train.csv").read_text().splitlines()))
+    write(table / "more.csv", [[*line, "note" if i == 0 else "?"] for i, line in enumerate(lines)])
+    run("fit", table / "train.csv", *FIT, "-o", table / "model")
+    with pytest.raises(DataFileError, match=r"has a column 'note', .*ignore it \(--ignore\)"):
+        run("predict", table / "model", table / "more.csv")
+    run("predict", table / "model", table / "more.csv", "--ignore", "note", "-o", table / "more.out.csv")
+    run("predict", table / "model", table / "train.csv", "-o", table / "out.csv")
+    assert (table / "more.out.csv").read_text() == (table / "out.csv").read_text()
+    with pytest.raises(InvalidValueError, match="--ignore must not name 'a', which the classifier was fitted with"):
+        run("predict", table / "model", table / "more.csv", "--ignore", "note", "a")
+
+
 def test_the_folder_is_looked_at_before_the_training(table, capsys):
     (table / "busy").mkdir()
     (table / "busy" / "x").touch()

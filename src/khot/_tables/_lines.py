@@ -1,9 +1,10 @@
 """The lines of a CSV file, and the names of its columns."""
 
 import csv
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import dropwhile
 from pathlib import Path
+from typing import Any
 
 from khot._tables._cells import MISSING, OTHER_SEPARATORS, is_number
 from khot.errors import DataFileError
@@ -31,21 +32,26 @@ def read_lines(
     limit = csv.field_size_limit(_LONGEST_CELL)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = list(dropwhile(lambda line: not line, csv.reader(file)))
+            numbered = list(dropwhile(lambda numbered: not numbered[1], _numbered(csv.reader(file))))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataFileError(f"{path} cannot be read as CSV ({error}): save it as UTF-8 text with commas") from error
     finally:
         csv.field_size_limit(limit)
-    lines = [line or [""] for line in lines if line or (keep_empty and len(lines[0]) == 1)]
+    keep_empty = keep_empty and bool(numbered) and len(numbered[0][1]) == 1
+    numbered = [(number, line or [""]) for number, line in numbered if line or keep_empty]
+    numbers, lines = [number for number, _ in numbered], [line for _, line in numbered]
     named = bool(lines) and (_has_names(lines, known) if header is None else header)
     names = [name.strip() for name in lines.pop(0)] if named else None
     if not lines:
         raise DataFileError(f"{path} has no rows: write one row on each line, below the names if there are any")
-    for number, line in enumerate(lines, start=1 if names is None else 2):
-        if len(line) != len(names or lines[0]):
+    first = names or lines[0]
+    for number, line in zip(numbers[-len(lines) :], lines, strict=True):
+        if len(line) != len(first):
+            other = next((sign for sign in "".join(first) if sign in OTHER_SEPARATORS), None)
+            hint = f"separate the columns by commas, not by {other!r}, and write decimals with a point"
             raise DataFileError(
-                f"{path} has {len(names or lines[0])} columns in its first line and {len(line)} in line {number}: "
-                "write the same number of columns in all lines"
+                f"{path} has {len(first)} columns in its first line and {len(line)} in line {number}: "
+                f"{hint if other else 'write the same number of columns in all lines'}"
             )
     repeated = {name for name in names or [] if (names or []).count(name) > 1}
     if repeated:
@@ -58,14 +64,23 @@ def drop_columns(
 ) -> tuple[list[str] | None, list[list[str]]]:
     """Return names and lines without the `ignored` columns, all of which must exist if `required`."""
     if required:
-        for name in ignored:
-            column_index(path, names, name)
+        check_ignored(path, names, ignored)
     if names is None or not ignored:
         return names, lines
     kept = [i for i, name in enumerate(names) if name not in ignored]
     if not kept:
         raise DataFileError(f"{path} has only columns that are ignored, {', '.join(names)}: ignore fewer of them")
     return [names[i] for i in kept], [[line[i] for i in kept] for line in lines]
+
+
+def check_ignored(path: Path, names: list[str] | None, ignored: Collection[str]) -> None:
+    """Refuse to ignore columns that do not exist."""
+    for name in ignored:
+        if names and name not in names and {part.strip() for part in name.split(",")} <= {*names}:
+            raise DataFileError(
+                f"{path} has no column {name!r}, but columns {', '.join(names)}: separate names by spaces"
+            )
+        column_index(path, names, name)
 
 
 def check_all_named(path: Path, names: list[str] | None) -> None:
@@ -87,6 +102,14 @@ def column_index(path: Path, names: list[str] | None, label: str | None) -> int:
             hint = f"one column, {names[0]}: separate the columns by commas"
         raise DataFileError(f"{path} has no column {label!r}, but {hint}")
     return names.index(label)
+
+
+def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Lines of a CSV reader, with the number in the file; of a line that a quoted cell continues, that of its start."""
+    start = 1
+    for line in reader:
+        yield start, line
+        start = reader.line_num + 1
 
 
 def _has_names(lines: list[list[str]], known: Collection[str]) -> bool:

@@ -68,7 +68,12 @@ def read_rows(
 
 
 def read_queries(
-    path: Path, columns: int, layout: Layout | None, label: str | None = None, header: bool | None = None
+    path: Path,
+    columns: int,
+    layout: Layout | None,
+    label: str | None = None,
+    header: bool | None = None,
+    ignored: Collection[str] = (),
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Read rows to predict, and their labels if the file has them.
 
@@ -88,6 +93,8 @@ def read_queries(
         Name of the label column; by default that of the layout.
     header : bool, optional
         Whether the first line of a CSV file has names; by default see `read_lines`.
+    ignored : collection of str
+        Names of columns to leave out where they exist, in addition to those of the layout.
 
     Returns
     -------
@@ -102,7 +109,8 @@ def read_queries(
             )
         return X, y
     known = {*(layout.columns or [])} if layout else set()
-    names, lines = drop_columns(path, *read_lines(path, header, known=known), layout.ignored if layout else ())
+    left_out = {*ignored, *(layout.ignored if layout else ())}
+    names, lines = drop_columns(path, *read_lines(path, header, known=known), left_out)
     if names is not None and label is not None:
         column_index(path, names, label)
     if layout is None or layout.columns is None or names is None:

@@ -1,6 +1,7 @@
 """The columns of a training file, saved with the model so that later files are read in the same way."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def read_layout(path: Path) -> Layout | None:
     return layout
 
 
-def order_of_columns(path: Path, names: list[str], columns: list[str], label: str | None = None) -> list[int]:
+def order_of_columns(path: Path, names: Sequence[str], columns: Sequence[str], label: str | None = None) -> list[int]:
     """Indices of the training `columns` among the `names` of a file, which may also have the label."""
     for name in columns:
         if name not in names:

@@ -1,6 +1,6 @@
 """Rows of numbers, or texts, from CSV, NPY, NPZ and Parquet files."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from khot._tables._arrays import read_arrays, read_arrow, read_columns, read_mapped
 from khot._tables._cells import parse_numbers
-from khot._tables._lines import check_all_named, column_index, drop_columns, read_lines
+from khot._tables._lines import check_all_named, check_ignored, column_index, drop_columns, read_lines
 from khot._tables.labelled import read_rows
 from khot._tables.labels import check_labels, read_labels
 from khot._tables.layout import order_of_columns
@@ -48,13 +48,13 @@ def read_matrix(
     columns : list of str, optional
         Names of the columns of the training file: those of this file are put into the same order.
     hint, header
-        For a CSV file without labels, see `read_named`.
+        For a file without labels, see `read_named`.
     """
     kind = path.suffix.lower()
     if kind in (".npy", ".npz"):
         return _array_file(path, kind, label, ignored if columns is None else ())
     if kind == ".parquet":
-        table = _parquet(path, label, ignored, columns)
+        table = _parquet(path, label, ignored, columns, hint)
     elif label is not None:
         rows, labels, layout = read_rows(path, label, ignored=ignored, required=columns is None)
         table = Table(rows, labels, layout.columns if layout else None)
@@ -78,7 +78,7 @@ def read_named(
     path: Path,
     ignored: Collection[str] = (),
     required: bool = False,
-    known: Collection[str] = (),
+    columns: Sequence[str] = (),
     hint: str = _HINT,
     header: bool | None = None,
 ) -> tuple[np.ndarray, list[str] | None]:
@@ -92,15 +92,17 @@ def read_named(
         Names of columns to leave out.
     required : bool
         Whether all ignored columns must exist.
-    known : collection of str
-        Names that the first line may have.
+    columns : sequence of str
+        Names of the columns of the training file: a file with other names is refused.
     hint : str
         What to do with columns of words other than leave them out.
     header : bool, optional
         Whether the first line has names; by default see `read_lines`.
     """
-    names, lines = drop_columns(path, *read_lines(path, header, known=known), ignored, required)
+    names, lines = drop_columns(path, *read_lines(path, header, known=columns), ignored, required)
     check_all_named(path, names)
+    if names and columns:
+        order_of_columns(path, names, columns)
     return parse_numbers(path, lines, names, "all columns", hint), names
 
 
@@ -151,15 +153,20 @@ def _array_file(path: Path, kind: str, label: str | None, ignored: Collection[st
     return table
 
 
-def _parquet(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None) -> Table:
+def _parquet(path: Path, label: str | None, ignored: Collection[str], columns: list[str] | None, hint: str) -> Table:
     found = read_columns(path)
-    for name in ignored:
-        if columns is None:
-            column_index(path, list(found), name)
-        found.pop(name, None)
+    if columns is None:
+        check_ignored(path, list(found), ignored)
+    found = {name: values for name, values in found.items() if name not in ignored}
     labels = None if label is None else found.pop(list(found)[column_index(path, list(found), label)])
-    words = [name for name, values in found.items() if values.dtype.kind not in "biuf"]
-    if words or not found:
-        got = f"{words[0]!r} of other things" if words else "none at all"
-        raise DataFileError(f"{path} must have columns of numbers, but got {got}: encode or leave out such columns")
+    if not found:
+        raise DataFileError(f"{path} must have columns of numbers, but got none: ignore fewer of them, or write some")
+    if columns:
+        order_of_columns(path, list(found), columns)
+    others = [repr(name) for name, values in found.items() if values.dtype.kind not in "biuf"]
+    if others:
+        raise DataFileError(
+            f"{path} must have numbers in all columns{' but the label' if label else ''}, but got something else in "
+            f"{', '.join(others)}: leave out such columns (--ignore), {hint}"
+        )
     return Table(np.column_stack(list(found.values())), labels, list(found))

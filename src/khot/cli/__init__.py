@@ -4,7 +4,7 @@ import os
 import sys
 import warnings
 
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 import khot
 from khot.cli.demo import demo
@@ -14,7 +14,7 @@ from khot.cli.knn import knn
 from khot.cli.renamed import with_new_names
 from khot.cli.reproduce import reproduce
 from khot.cli.warmup import warmup
-from khot.errors import KhotError
+from khot.errors import KhotError, one_line
 
 app: App = App(
     name="khot",
@@ -32,13 +32,14 @@ def main(arguments: list[str] | None = None) -> None:
 
     def print_once(message: Warning | str, *_: object) -> None:
         if str(message) not in printed:  # a model may repeat its warning in every call
-            print(f"khot: {message}", file=sys.stderr)
+            print(f"khot: warning: {message}", file=sys.stderr)
         printed.add(str(message))
 
     warnings.showwarning = print_once
     try:
         try:
-            app(with_new_names(sys.argv[1:] if arguments is None else arguments))
+            words = with_new_names(sys.argv[1:] if arguments is None else arguments)
+            app(words, exit_on_error=False, print_error=False)
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt as stop:
@@ -49,6 +50,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(141)
     except UnicodeEncodeError as error:
         print(f"khot: {error}: write to a file instead, or set PYTHONIOENCODING=utf-8", file=sys.stderr)
+        sys.exit(2)
+    except CycloptsError as error:  # an option or a value that the command does not know
+        command = " ".join(["khot", *(error.command_chain or ())])
+        print(f"khot: {one_line(error).rstrip('.')} (see {command} --help)", file=sys.stderr)
         sys.exit(2)
     except (KhotError, OSError) as error:
         missing = error.filename if isinstance(error, FileNotFoundError) else None

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -10,10 +12,12 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from khot.cli.files import check_folders, check_outputs
-from khot.cli.options import K, Names, Out, Training, WholeNumber
-from khot.errors import InvalidValueError, ModelFileError, one_line
+from khot.cli.options import K, Names, Out, Training, WholeNumber, check_ignored
+from khot.errors import BlackBoxError, InvalidValueError, ModelFileError, one_line
 
 explain: App = App(name="explain", help="Explain a model's predictions by the k most informative items of a row.")
+
+_TEXTS = "or name the column of texts (--text)"
 
 
 @Parameter(name="*")
@@ -143,7 +147,9 @@ def fit(
     if options.temperature is None:
         parameters["temperature"] = "search"
     explainer = SubsetExplainer(**parameters | {"masker": masker, "class_names": options.class_names or None})
-    explainer.fit(predict_proba, data).save(place)
+    with _called(model):
+        explainer.fit(predict_proba, data)
+    explainer.save(place)
     about = {"model": model, "text": texts.text, "ignore": list(ignore)}
     write_text(place / BLACK_BOX, json.dumps(about, indent=1) + "\n")
     print(f"temperature {explainer.temperature_:g}, wrote {out}")
@@ -191,7 +197,7 @@ def apply(
         File for a table of the chosen items. Without --html, --json and --csv, the items are printed.
     """
     from khot._tables import read_texts, write_csv
-    from khot.explain import SubsetExplainer
+    from khot.explain import Columns, SubsetExplainer
     from khot.explain.fidelity import post_hoc_accuracy, random_accuracy
 
     here = Path.cwd()  # the model may change it
@@ -201,15 +207,16 @@ def apply(
     fitted, text = SubsetExplainer.load(explainer), text or about["text"]
     columns = getattr(fitted.masker_, "columns_", [])
     names = None if id is None else read_texts(rows, id)
-    for name in ignore:
-        if name in columns:
-            raise InvalidValueError(f"--ignore must not name {name!r}, which the explainer was fitted with: drop it")
+    check_ignored(ignore, columns, "explainer")
     ignored = {*about["ignore"], *ignore, *filter(None, [id])} - {*columns}
-    data, _ = _read(rows, text, ignored, header, columns)
-    if not (model or about["model"]):
+    hint = "or encode them as numbers" if isinstance(fitted.masker_, Columns) else _TEXTS
+    data, _ = _read(rows, text, ignored, header, columns, hint)
+    model = model or about["model"]
+    if not model:
         raise InvalidValueError(f"{explainer} was not written by khot explain fit: name the model (--model)")
-    predict_proba = _find(model or about["model"])
-    explanation = fitted.explain(data, predict_proba, row_names=names)
+    predict_proba = _find(model)
+    with _called(model):
+        explanation = fitted.explain(data, predict_proba, row_names=names)
     if html is not None:
         explanation.to_html(here / html, title=f"Explanations of {rows.name}")
     if json is not None:
@@ -222,7 +229,8 @@ def apply(
     if not any(outputs.values()):
         print(explanation)
     share = post_hoc_accuracy(explanation)
-    random = 100 * random_accuracy(explanation, predict_proba).value
+    with _called(model):
+        random = 100 * random_accuracy(explanation, predict_proba).value
     print(
         f"the model predicts the same class from the chosen items alone in {100 * share.value:.1f}% of the rows "
         f"(95% interval {100 * share.low:.1f} to {100 * share.high:.1f}); from as many random items: {random:.1f}%",
@@ -260,15 +268,24 @@ def _find(model: str) -> Any:
     return found
 
 
+@contextmanager
+def _called(model: str) -> Iterator[None]:
+    """Call the model in error messages as on the command line, instead of predict_proba."""
+    try:
+        yield
+    except BlackBoxError as error:
+        raise BlackBoxError(f"--model {model} {str(error).removeprefix('predict_proba ')}") from error
+
+
 def _read(
-    rows: Path, text: str | None, ignore: Any, header: bool | None, columns: list[str] | None = None
+    rows: Path, text: str | None, ignore: Any, header: bool | None, columns: list[str] | None = None, hint: str = _TEXTS
 ) -> tuple[Any, Any]:
     """Texts, or numbers and the names of their columns, which are in the order of the training's columns if known."""
     from khot._tables import read_matrix, read_texts
 
     if text is not None:
         return read_texts(rows, text), None
-    table = read_matrix(rows, None, ignore, columns, "or name the column of texts (--text)", header)
+    table = read_matrix(rows, None, ignore, columns, hint, header)
     return table.rows, table.names
 
 

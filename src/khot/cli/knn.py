@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from khot._relaxations import RELAXATIONS, find
 from khot.cli.files import check_folders, check_outputs
-from khot.cli.options import Device, K, Names, Out, Training, WholeNumber
+from khot.cli.options import Device, K, Names, Out, Training, WholeNumber, check_ignored
 
 if TYPE_CHECKING:
     RelaxationName = str
@@ -90,7 +90,7 @@ def fit(
     header
         Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
     ignore
-        Names of columns of a CSV file to leave out, such as ids.
+        Names of columns of a CSV file to leave out, such as ids, separated by spaces.
     """
     from khot._estimators.storage import CLASSIFIER, LAYOUT
     from khot._tables import read_rows, write_layout
@@ -136,6 +136,7 @@ def predict(
     probabilities: Path | None = None,
     label: str | None = None,
     header: bool | None = None,
+    ignore: Names = (),
     device: Device = "cpu",
 ) -> None:
     """Predict labels, and list the neighbours on which they are based.
@@ -159,6 +160,8 @@ def predict(
         Name of the label column of a CSV file, if it is not the one of the training.
     header
         Whether the first line of a CSV file holds names; by default if it has no number, or a word above numbers.
+    ignore
+        Names of columns of a CSV file to leave out, in addition to those of `khot knn fit`, separated by spaces.
     device
         Kind of device, such as cpu or cuda.
     """
@@ -169,7 +172,8 @@ def predict(
     check_outputs(rows, {"--out": out, "--evidence": evidence, "--probabilities": probabilities}, model)
     classifier = SubsetKNNClassifier.load(model, device=device)
     layout = read_layout(model / LAYOUT)
-    queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header)
+    check_ignored(ignore, layout.columns or () if layout else (), "classifier")
+    queries, labels = read_queries(rows, classifier.shape_[0], layout, label, header, ignore)
     neighbors = classifier.kneighbors(queries)
     predictions = classifier.vote(*neighbors)
     if evidence is not None:

@@ -1,11 +1,13 @@
 """Options that several commands share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
+
+from khot.errors import InvalidValueError
 
 
 def _whole(_: type, tokens: Sequence[Token]) -> int:
@@ -49,3 +51,10 @@ class Training:
         """Parameters of an estimator, with a folder that stays the same if the working directory changes."""
         folder = self.folder and self.folder.expanduser().absolute()
         return {**vars(self), "folder": folder, "verbose": True}
+
+
+def check_ignored(ignore: Sequence[str], columns: Collection[str], model: str) -> None:
+    """Refuse to ignore one of the columns with which the model was fitted."""
+    for name in ignore:
+        if name in columns:
+            raise InvalidValueError(f"--ignore must not name {name!r}, which the {model} was fitted with: drop it")
