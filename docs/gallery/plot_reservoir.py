@@ -2,7 +2,7 @@
 A sample of a stream
 ====================
 
-Log lines come in by the hundred thousand, slow requests count more than fast ones, and only a thousand lines can be kept.
+Log lines come in by the hundred thousand, slow requests count more than fast ones, and only a thousand can be kept.
 A :class:`khot.reservoir.Reservoir` keeps a weighted sample of all lines seen, and estimates totals over all of them.
 Three readers of a third each, merged, have the same sample as one.
 """
