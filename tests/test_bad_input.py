@@ -281,3 +281,16 @@ def test_narrow_integer_dtypes_of_k_do_not_wrap():
     keys = torch.zeros(2, 300)
     for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32):
         assert khot.hard_topk(keys, torch.tensor([100, 3], dtype=dtype)).sum(-1).tolist() == [100, 3]
+
+
+@pytest.mark.parametrize("relaxation", [khot.successive_softmax, khot.softsort, khot.neuralsort, khot.capped_simplex])
+def test_a_tensor_k_that_cannot_be_read_gives_nan_where_it_is_bad(relaxation):
+    keys = torch.tensor([1.0, 2.0, 3.0])
+    vectors = torch.func.vmap(lambda k: relaxation(keys, k, 0.5))(torch.tensor([-1, 4, 2]))
+    assert vectors[:2].isnan().all()
+    assert torch.allclose(vectors[2], relaxation(keys, 2, 0.5))
+
+
+def test_single_entries_need_an_index():
+    with pytest.raises(khot.errors.InvalidTypeError, match="index must be an integer tensor, but got NoneType"):
+        khot.successive_softmax_at(torch.randn(4, 20), 2, 0.5, None)  # type: ignore[arg-type]

@@ -109,3 +109,9 @@ def test_gradient_in_the_temperature():
     sample = khot.sample_subset(torch.zeros(5, dtype=F64), 2, temperature, generator=seeded())
     (sample * torch.arange(5)).sum().backward()
     assert temperature.grad.abs() > 0
+
+
+def test_compiled_samples_of_another_number_of_rows():
+    compiled = torch.compile(khot.sample_subset, backend="aot_eager")
+    for rows in (3, 4, 5):
+        assert torch.allclose(compiled(torch.randn(rows, 50), 5, 0.5).sum(-1), torch.tensor(5.0))

@@ -270,3 +270,11 @@ def test_texts_of_parquet(tmp_path):
         read_texts(path, "lists")
     with pytest.raises(DataFileError, match="bytes in column 'damaged' that are no text"):
         read_texts(path, "damaged")
+
+
+def test_a_quote_that_is_never_closed_is_refused(tmp_path: Path):
+    with pytest.raises(DataFileError, match="cannot be read as CSV"):
+        read_rows(written(tmp_path, 'a,b,y\n1,2,"x\n3,4,z\n5,6,x\n'))
+    rows, labels, _ = read_rows(written(tmp_path, 'a,b,y\n1,2,"x\n"\n3,4,"z ""q"""\n'))
+    assert rows.tolist() == [[1, 2], [3, 4]]
+    assert labels.tolist() == ["x", 'z "q"']

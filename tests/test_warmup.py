@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("numba")
+import khot
 from khot._jit import cache
 
 WARMUP = "from khot.cli import main; main(['warmup'])"
@@ -68,3 +69,9 @@ def test_code_for_a_level_that_this_processor_lacks_is_not_used(tmp_path: Path):
     run(sys.executable, "-c", lacking + SOME, folder=tmp_path)
     assert files(tmp_path) != before
     assert set(files(tmp_path)) > set(before)
+
+
+def test_unknown_dtypes_are_refused():
+    for dtypes in ((), None, ("float16",)):
+        with pytest.raises((khot.errors.InvalidTypeError, khot.errors.InvalidValueError), match="float32"):
+            khot.warmup(dtypes)  # type: ignore[arg-type]

@@ -206,8 +206,10 @@ def generator(value: Any) -> torch.Generator | None:
     return value
 
 
-def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """Check an int between `least` and `most`; a bool is refused."""
+def whole_number(
+    name: str, value: Any, least: int | None = None, most: int | None = None, hint: str = "pass a smaller number"
+) -> int:
+    """Check an int between `least` and `most`, which the `hint` is about; a bool is refused."""
     if type(value) is not int and not is_integer(value):
         raise InvalidTypeError(
             f"{name} must be an int, but got {value!r} of type {type(value).__name__}: pass a whole number"
@@ -215,7 +217,7 @@ def whole_number(name: str, value: Any, least: int | None = None, most: int | No
     if least is not None and value < least:
         raise InvalidValueError(f"{name} must be at least {least}, but got {value}: pass a larger number")
     if most is not None and value > most:
-        raise InvalidValueError(f"{name} must be at most {most}, but got {value}: pass a smaller number")
+        raise InvalidValueError(f"{name} must be at most {most}, but got {value}: {hint}")
     return int(value)
 
 

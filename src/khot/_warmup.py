@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from khot import _checks, _jit
-from khot.errors import NotAvailableError
+from khot.errors import InvalidTypeError, NotAvailableError
 
 DTYPES = ("float32", "float64")
 _COLD, _WARM = 0.05, 1.0
@@ -46,8 +46,8 @@ def warmup(dtypes: Sequence[str] = DTYPES) -> Warmed:
     ------
     NotAvailableError
         If Numba is not installed: then there is nothing to compile.
-    InvalidValueError
-        For an unknown dtype.
+    InvalidValueError, InvalidTypeError
+        For an unknown dtype, or none.
 
     Notes
     -----
@@ -55,6 +55,9 @@ def warmup(dtypes: Sequence[str] = DTYPES) -> Warmed:
     source, or the user's cache if that cannot be written. The code is for the processor at hand;
     ``khot warmup --cpu x86-64-v3`` makes code for every processor with the features of that level.
     """
+    dtypes = (dtypes,) if isinstance(dtypes, str) else dtypes
+    if not isinstance(dtypes, Sequence) or not dtypes:
+        raise InvalidTypeError(f"dtypes must be a list of {' and '.join(DTYPES)}, but got {dtypes!r}: name one of them")
     for dtype in dtypes:
         _checks.choice("dtype", dtype, DTYPES)
     if not _jit.AVAILABLE:

@@ -48,7 +48,7 @@ def test_k_1_is_relaxed_one_hot_categorical_given_the_same_noise(monkeypatch: py
     logits = torch.randn(6, 5, generator=seeded(), dtype=F64)
     uniform = torch.rand(6, 5, generator=seeded(1), dtype=F64)
     monkeypatch.setattr("khot._jit.AVAILABLE", False)  # use torch's own noise
-    monkeypatch.setattr(torch, "rand", lambda shape, **options: 1 - uniform)  # khot builds -log u from 1 - u
+    monkeypatch.setattr(torch.Tensor, "uniform_", lambda *_, **options: 1 - uniform)  # khot builds -log u from 1 - u
     ours = RelaxedSubset(logits, 1, 0.7).rsample()
     monkeypatch.setattr("torch.distributions.relaxed_categorical.clamp_probs", lambda _: uniform)
     theirs = RelaxedOneHotCategorical(torch.tensor(0.7, dtype=F64), logits=logits).rsample()

@@ -91,6 +91,8 @@ def test_damaged_folders(tmp_path):
         {"masker": {"name": "os"}},
         {"classes_": "x"},
         {"k": 0},
+        {"limits_": None},
+        {"limits_": {}},
         {"sampler": "zz"},
         {"relaxation": "zz"},
         {"temperature_": None},

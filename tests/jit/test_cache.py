@@ -79,12 +79,12 @@ def test_if_the_disk_is_full(package: Path, nowhere: str):
     assert run(NO_SPACE + SMALL_KERNEL, **variables(package, nowhere, home=nowhere)).startswith(str(package))
 
 
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_if_a_file_is_damaged(package: Path, nowhere: str, kind: str):
+@pytest.mark.parametrize(("kind", "content"), [("nbi", b""), ("nbc", b""), ("nbc", b"garbage\n")])
+def test_if_a_file_is_damaged(package: Path, nowhere: str, kind: str, content: bytes):
     there = variables(package, nowhere, home=nowhere)
     expected = run(SMALL_KERNEL, **there)
     for file in package.glob(f"{FOLDER}/__pycache__/*.{kind}"):
-        file.write_bytes(b"")
+        file.write_bytes(content)
     assert run(SMALL_KERNEL, **there) == expected
 
 
@@ -180,3 +180,8 @@ def test_kernels_use_only_what_their_stamp_covers():
                 names |= {f"{words[1]}.{word.strip(',()')}" for word in words[3:]} | {words[1]}
     modules = {package.parent / Path(*name.split(".")).with_suffix(".py") for name in names}
     assert {path for path in modules if path.exists()} <= set(cache._SOURCES)
+
+
+def test_without_compilation_by_the_settings_of_numba():
+    code = "import torch, khot; print(khot._jit.AVAILABLE, khot.sample_subset(torch.zeros(5), 2, 0.5, hard=True).sum())"
+    assert run(code, NUMBA_DISABLE_JIT="1") == "False tensor(2.)\n"

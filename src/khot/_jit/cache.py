@@ -67,7 +67,14 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except (OSError, EOFError, UnpicklingError, AttributeError, ImportError):  # the latter of an older release
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            UnpicklingError,
+            AttributeError,
+            ImportError,
+        ):  # the last, of older releases
             with suppress(OSError):
                 self.flush()
             return None

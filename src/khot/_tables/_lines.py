@@ -32,7 +32,7 @@ def read_lines(
     limit = csv.field_size_limit(_LONGEST_CELL)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            numbered = list(dropwhile(lambda numbered: not numbered[1], _numbered(csv.reader(file))))
+            numbered = list(dropwhile(lambda numbered: not numbered[1], _numbered(csv.reader(file, strict=True))))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataFileError(f"{path} cannot be read as CSV ({error}): save it as UTF-8 text with commas") from error
     finally:

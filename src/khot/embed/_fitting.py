@@ -27,7 +27,8 @@ def check_parameters(model: Any, rows: int) -> int:
         _checks.whole_number(name, getattr(model, name), least=1)
     _checks.choice("scale", model.scale, SCALES)
     if model.input_components is not None:
-        _checks.whole_number("input_components", model.input_components, least=1, most=min(rows, model.n_features_in_))
+        most, hint = min(rows, model.n_features_in_), "the number of rows or columns; or pass None for all columns"
+        _checks.whole_number("input_components", model.input_components, least=1, most=most, hint=hint)
     if model.pretrain:
         _checks.whole_number("pretrain_epochs", model.pretrain_epochs, least=1)
     _checks.below_one("dropout", _checks.not_negative("dropout", model.dropout), "pass a share such as 0.2")

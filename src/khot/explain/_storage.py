@@ -62,6 +62,8 @@ def read(folder: Path, kind: type[Any], masker: Any, selector: nn.Module | None,
         check_parameters(explainer)
         for name in _ATTRIBUTES:
             setattr(explainer, name, numbers[name])
+        if "eligible" not in explainer.limits_:
+            raise TypeError(f"limits_ is {explainer.limits_!r}")
         explainer.search_ = {t: math.inf if loss is None else loss for t, loss in numbers["search"]}
         explainer.masker_, explainer.predict_proba_ = found, None
         module = new_module(explainer, numbers["classes_"])

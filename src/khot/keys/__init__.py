@@ -162,7 +162,8 @@ def _exponential(like: Tensor, generator: torch.Generator | None, seed: Tensor |
     """Standard exponential draws in float64, positive and finite; minus their logarithm is Gumbel noise."""
     if seed is not None:
         return _counted_noise(seed, like.shape)
-    uniform = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
+    # torch.rand with a generator cannot be compiled for sizes that change
+    uniform = like.new_empty(like.shape, dtype=torch.float64).uniform_(generator=generator)
     return -torch.log1p(-uniform.clamp_min(_SMALLEST))
 
 

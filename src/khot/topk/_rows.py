@@ -47,11 +47,12 @@ def scaled(keys: Tensor, present: Tensor, temperature: Tensor, origin: Tensor) -
 
 def columns(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
     """Checked k and temperature (float64) for each batch row; NaN where bad values cannot be read."""
-    hidden = _checks.hidden(keys, temperature)
+    hidden = _checks.hidden(keys, k, temperature)
     temperature = widen(temperature) if isinstance(temperature, Tensor) else temperature
     k, temperature = per_row(k, keys), per_row(temperature, keys)
     if hidden:
         sound = _checks.usable(keys.detach()) & (temperature > 0) & (temperature < torch.inf)
+        sound = sound & (k >= 0) & (k <= keys.shape[-1])
         temperature = torch.where(sound, temperature, torch.nan)
     return k, temperature
 
@@ -67,7 +68,8 @@ def convert(keys: Tensor, k: int | Tensor, temperature: float | Tensor, steps: i
     k, temperature = columns(keys, k, temperature)
     present = keys != -torch.inf
     widened = widen(keys.masked_fill(~present, 0))
-    return Rows(widened, present, k, temperature, present.sum(-1) < k, steps, keys)
+    short = (present.sum(-1) < k) & (k <= keys.shape[-1])
+    return Rows(widened, present, k, temperature, short, steps, keys)
 
 
 def mapped_first(size: int, in_dims: Sequence[int | None], args: Sequence[Any]) -> list[Any]:

@@ -132,3 +132,12 @@ def test_gradients_are_finite_whatever_the_gaps(temperature: float):
         for k in range(1, n + 1):
             (grad,) = torch.autograd.grad((khot.successive_softmax(keys, k, temperature) ** 2).sum(), keys)
             assert grad.isfinite().all()
+
+
+def test_compiled_calls_with_other_sizes_have_the_state_that_they_announce():
+    compiled = torch.compile(khot.successive_softmax, backend="aot_eager", dynamic=True)
+    for n, k in ((7, 1), (7, 4), (60, 5), (1000, 4), (20, 2)):
+        keys = torch.randn(3, n, requires_grad=True)
+        result = compiled(keys, k, 0.5)
+        result.sum().backward()
+        assert torch.allclose(result, khot.successive_softmax(keys, k, 0.5), atol=1e-6)

@@ -47,7 +47,9 @@ class Sentences(Texts):
     def fit(self, X: Any) -> "Sentences":  # noqa: N803
         """Learn the most frequent words."""
         self.sentences = _checks.whole_number("sentences", self.sentences, least=1, most=MOST)
-        self.length = _checks.whole_number("length", self.length, least=1, most=MOST)
+        self.length = _checks.whole_number(
+            "length", self.length, least=1, most=MOST, hint="pass the length of the texts"
+        )
         super().fit(X)
         return self
 

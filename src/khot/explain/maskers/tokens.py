@@ -43,7 +43,9 @@ class Tokens:
     def fit(self, X: Any) -> "Tokens":  # noqa: N803
         """Learn the largest token number and the shape of a row."""
         tokens = _whole_numbers(X)
-        self.padding = _checks.whole_number("padding", self.padding, least=0, most=_MOST)
+        self.padding = _checks.whole_number(
+            "padding", self.padding, least=0, most=_MOST, hint="renumber the tokens from 0"
+        )
         self.vocabulary_, self.shape_ = max(int(tokens.max()), self.padding) + 1, list(tokens.shape[1:])
         return self
 

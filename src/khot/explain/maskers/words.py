@@ -44,7 +44,9 @@ class Words(Texts):
 
     def fit(self, X: Any) -> "Words":  # noqa: N803
         """Learn the most frequent words."""
-        self.length = _checks.whole_number("length", self.length, least=1, most=MOST)
+        self.length = _checks.whole_number(
+            "length", self.length, least=1, most=MOST, hint="pass the length of the texts"
+        )
         if not isinstance(self.filler, str):
             raise InvalidTypeError(f"filler must be a str, but got {self.filler!r}: pass a word, or '' for none")
         super().fit(X)

@@ -66,7 +66,7 @@ def capped_simplex(keys: Tensor, k: int | Tensor, temperature: float | Tensor) -
     if moving or not compiled(keys) or _checks.observed(keys, k, temperature):
         return _in_torch(*problem)
     k, temperature, count = flat(k, keys), flat(temperature, keys), math.prod(keys.shape[:-1])
-    columns = column(k, count, np.int64), column(temperature, count, np.float64)
+    columns = column(k, count, np.int64).copy(), column(temperature, count, np.float64).copy()  # they may change later
     return _Compiled.apply(keys, *columns)  # pyright: ignore[reportReturnType]
 
 
@@ -116,7 +116,7 @@ class _CappedSimplex(torch.autograd.Function):
     def forward(x: Tensor, tau: Tensor, present: Tensor, k: Tensor) -> Tensor:
         m, k = present.sum(-1, keepdim=True), k.unsqueeze(-1)
         a = torch.where(present, torch.sigmoid(x - tau), 0)
-        return torch.where(k >= m, present.to(x.dtype), a * (k > 0))
+        return torch.where((k >= m) & (k <= x.shape[-1]), present.to(x.dtype), a * (k > 0))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

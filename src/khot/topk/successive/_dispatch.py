@@ -116,6 +116,8 @@ def _plain_forward(problem: Problem, keep: bool) -> tuple[Tensor, Tensor, bool]:
     rows = _plain.prepare(keys, k, temperature, steps)
     out = rows.logits.new_zeros(table_shape(problem))
     state = _plain.forward(rows, at, mode, out, keep)
+    if _is_ordinary(problem):
+        return out.to(keys.dtype), state.flatten(1), False
     bad, short = _exceptions(problem)
     if not keys.is_cpu or bool(short.any()):
         out = torch.where(_like(short, out), _hard(problem).to(out.dtype), out)
@@ -127,10 +129,20 @@ def _plain_backward(problem: Problem, state: Tensor, grad: Tensor, in_temperatur
     keys, k, temperature, at, steps, mode = problem
     rows = _plain.prepare(keys, k, temperature, steps)
     kept = state.reshape(len(keys), *_plain.state_shape(keys.shape[1], steps))
-    grads = _plain.backward(rows, at, mode, kept, grad.to(rows.logits.dtype), in_temperature)
-    bad, short = _exceptions(problem)
-    grad_keys, grad_t = (torch.where(_like(bad | short, part), 0, part) for part in grads)
+    grad_keys, grad_t = _plain.backward(rows, at, mode, kept, grad.to(rows.logits.dtype), in_temperature)
+    if not _is_ordinary(problem):
+        bad, short = _exceptions(problem)
+        grad_keys, grad_t = (torch.where(_like(bad | short, part), 0, part) for part in (grad_keys, grad_t))
     return narrow(grad_keys, keys.dtype), grad_t.to(temperature.dtype) if isinstance(temperature, Tensor) else grad_t
+
+
+def _is_ordinary(problem: Problem) -> bool:
+    """Whether there are no exceptions, as far as one pass over keys on the CPU can tell."""
+    keys, k, t, *_ = problem
+    if not keys.is_cpu or isinstance(k, Tensor) or isinstance(t, Tensor) or k == 0 or not keys.numel():
+        return False
+    low, high = keys.aminmax()
+    return bool((low > -torch.inf) & (high < torch.inf))
 
 
 def _exceptions(problem: Problem) -> tuple[Tensor, Tensor]:

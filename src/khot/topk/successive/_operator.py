@@ -16,6 +16,7 @@ from khot.errors import NotAvailableError
 from khot.topk._arrays import flat, per_row
 from khot.topk._rows import columns, mapped_first
 from khot.topk.successive import _dispatch
+from khot.topk.successive._compiled.constants import ENTRIES
 from khot.topk.successive._dispatch import Problem
 
 _PROBLEM = "Tensor keys, Tensor k, Tensor temperature, Tensor? at, SymInt steps, int mode"
@@ -34,7 +35,7 @@ def successive(
     keys, k, temperature, steps = _checks.problem(keys, k, temperature, k_max)
     *batch, n = keys.shape
     count = math.prod(batch)
-    if index is not None:
+    if mode == ENTRIES:
         index = _checks.items(index, n, (*batch, steps)).reshape(count, steps)
     observed = _checks.observed(keys, k, temperature, index)
     if observed:

@@ -89,25 +89,26 @@ def _segment(steps: int) -> int:
     return max(_SEGMENT, math.isqrt(max(steps - 1, 0)) + 1)
 
 
-def _step(logits: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-    """The p of a step, and the logits after it."""
+def _step(logits: Tensor, rows: Rows, p: Tensor) -> Tensor:
+    """Fill in the p (rows, n) of a step; returns the logits after it."""
     if rows.floor is not None:
-        return _step_in_logarithms(logits, rows.floor, rows.t)
-    p = logits.softmax(-1)
-    top, index = p.max(-1, keepdim=True)
-    others = p.scatter(-1, index, 0).sum(-1, keepdim=True)
-    left = (1 - p).scatter_(-1, index, torch.where(top > 0.5, others, 1 - top))
-    return p, torch.addcdiv(logits, left.log_(), rows.t)
+        return _step_in_logarithms(logits, rows.floor, rows.t, p)
+    left = logits.softmax(-1)
+    p.copy_(left)
+    top, index = left.max(-1, keepdim=True)
+    others = left.scatter_(-1, index, 0).sum(-1, keepdim=True)
+    torch.sub(1, left, out=left).scatter_(-1, index, torch.where(top > 0.5, others, 1 - top))
+    return torch.addcdiv(logits, left.log_(), rows.t)
 
 
-def _step_in_logarithms(logits: Tensor, floor: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+def _step_in_logarithms(logits: Tensor, floor: Tensor, t: Tensor, p: Tensor) -> Tensor:
     """A step for keys that may be so far apart that p underflows."""
     log_p = logits.log_softmax(-1)
-    p = log_p.exp()
+    torch.exp(log_p, out=p)
     dominant = p > 0.5
     log_others = log_p.masked_fill(dominant, -torch.inf).logsumexp(-1, keepdim=True)
     log_left = torch.where(dominant, log_others, torch.log1p(-p))
-    return p, torch.addcdiv(log_p, log_left, t).clamp_(floor)
+    return torch.addcdiv(log_p, log_left, t).clamp_(floor)
 
 
 def forward(rows: Rows, at: Tensor | None, mode: int, out: Tensor, keep: bool) -> Tensor:
@@ -119,11 +120,10 @@ def forward(rows: Rows, at: Tensor | None, mode: int, out: Tensor, keep: bool) -
     for j in range(rows.steps):
         if keep and not all_kept and j % segment == 0:
             state[:, j // segment] = logits
-        p, logits = _step(logits, rows)
-        if all_kept:
-            state[:, j] = p
-            if at_the_end:
-                continue
+        p = state[:, j] if all_kept else torch.empty_like(logits)
+        logits = _step(logits, rows, p)
+        if at_the_end:
+            continue
         if rows.alive is not None:
             p = p * rows.alive[:, j, None]
         if mode == SUM:
@@ -162,7 +162,7 @@ def _steps_of(rows: Rows, state: Tensor, start: int, stop: int) -> Tensor:
         return state.clone()
     p, logits = state.new_empty(len(state), stop - start, state.shape[-1]), state[:, start // _segment(rows.steps)]
     for j in range(stop - start):
-        p[:, j], logits = _step(logits, rows)
+        logits = _step(logits, rows, p[:, j])
     return p
 
 

@@ -81,7 +81,7 @@ def _dense(n: int, k: Any) -> Any:
 
 
 def _kept_layout(n: int, steps: int) -> Layout:
-    return Layout((n if _dense(n, steps) else (NEAR_PER_STEP + 1) * steps) + MOST_NODES, max(steps, 2), steps, 0)
+    return Layout((n if _dense(n, steps) else (NEAR_PER_STEP + 1) * steps) + MOST_NODES, steps, steps, 0)
 
 
 def forward(table: Table, out: np.ndarray, states: np.ndarray, paths: np.ndarray) -> int:
@@ -185,7 +185,7 @@ def _solve(
     grown too large go through the recursion with 32 digits.
     """
     n, steps = table.keys.shape[1], table.steps
-    gap_rows, weight_rows = steps if want_t else 0, max(steps, 2) if keep else 2
+    gap_rows, weight_rows = steps if want_t else 0, steps if keep else 2
     with_nodes = rows[~_dense(n, table.k[rows])]
     if states.shape[1] > 0:
         warm = with_nodes[table.t[with_nodes] >= COLD] if table.keys.itemsize == 4 else with_nodes[:0]
