@@ -81,8 +81,8 @@ class Reservoir:
     """
 
     def __init__(self, k: int, seed: int | None = None, *, start: int = 0) -> None:
-        self.k = _checks.whole("k", k, 0)
-        self.seed = _checks.seed(seed)
+        self.k: int = _checks.whole("k", k, 0)
+        self.seed: int = _checks.seed(seed)
         start = _checks.whole("start", start, 0)
         self._state = _State((Rows.none(),), math.inf, [], start)
         self._waiting: list[tuple[Any, float]] = []

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch.distributed
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import Sampler
 
 from khot.errors import InvalidTypeError, InvalidValueError
@@ -59,14 +59,16 @@ class WeightedSampler(Sampler[int]):
             found = torch.distributed.is_available() and torch.distributed.is_initialized()
             rank = torch.distributed.get_rank() if found else 0
             num_replicas = torch.distributed.get_world_size() if found else 1
-        self.num_replicas = _checks.whole("num_replicas", num_replicas, 1)
-        self.rank = _checks.whole("rank", rank, 0)
+        self.num_replicas: int = _checks.whole("num_replicas", num_replicas, 1)
+        self.rank: int = _checks.whole("rank", rank, 0)
         if self.rank >= self.num_replicas:
             raise InvalidValueError(f"rank must be below num_replicas={num_replicas}, but got {rank}: count from 0")
-        self.weights = np.asarray(weights, dtype=np.float64)
-        self.seed, self.epoch, self._taken = _checks.seed(seed), 0, 0
+        self.weights: NDArray[np.float64] = np.asarray(weights, dtype=np.float64)
+        self.seed: int = _checks.seed(seed)
+        self.epoch: int = 0
+        self._taken = 0
         positive = int(np.count_nonzero(self.weights > 0))
-        self.num_samples = positive if num_samples is None else _checks.whole("num_samples", num_samples, 0)
+        self.num_samples: int = positive if num_samples is None else _checks.whole("num_samples", num_samples, 0)
         if self.num_samples > positive:
             raise InvalidValueError(
                 f"num_samples must be at most the number of positive weights, {positive}, but got {num_samples}: "
