@@ -27,6 +27,8 @@ for dtype in (torch.float32, torch.float64):
         khot.capped_simplex(keys, k, 1.0).sum().backward()
     khot.sample_subset(torch.zeros(50, dtype=dtype, requires_grad=True), 3, 0.5).sum().backward()
     khot.reservoir_keys(torch.ones(3, dtype=dtype))
+    khot.sample_indices([1.0, 2.0, 3.0], 2)
+    khot.sample_indices(None, 2, log_weights=[1.0, 2.0, 3.0])
 print(sum(sum(kernel.stats.cache_misses.values()) for kernel in KERNELS))
 """
 

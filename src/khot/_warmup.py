@@ -80,6 +80,7 @@ def _call_all(dtype: torch.dtype) -> None:
     """Call every loop once."""
     from khot.embed.logits import input_logits
     from khot.keys import gumbel_keys, reservoir_keys
+    from khot.reservoir import sample_indices
     from khot.topk import capped_simplex, successive_softmax
 
     generator = torch.Generator().manual_seed(0)
@@ -90,3 +91,4 @@ def _call_all(dtype: torch.dtype) -> None:
         successive_softmax(leaf, k, temperature).sum().backward()
     capped_simplex(keys, 4, _WARM).sum().backward()
     input_logits(torch.eye(5), 2.0)
+    sample_indices([1.0, 2.0], 1, seed=0)

@@ -313,7 +313,7 @@ def _pieces(source: Any) -> Callable[[int], Sequence[Any]]:
 
 def _floats(weights: Any) -> np.ndarray:
     try:
-        numbers = np.ascontiguousarray(weights, dtype=np.float64)
+        numbers = np.array(weights, dtype=np.float64, order="C")  # a copy: arrays that cannot be written are another type
     except (TypeError, ValueError) as error:
         raise InvalidTypeError(f"weights must be numbers, but: {error}: convert them") from error
     if numbers.ndim != 1:
