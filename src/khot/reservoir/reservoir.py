@@ -313,7 +313,8 @@ def _pieces(source: Any) -> Callable[[int], Sequence[Any]]:
 
 def _floats(weights: Any) -> np.ndarray:
     try:
-        numbers = np.array(weights, dtype=np.float64, order="C")  # a copy: arrays that cannot be written are another type
+        # a copy, since arrays that cannot be written have another type for Numba
+        numbers = np.array(weights, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InvalidTypeError(f"weights must be numbers, but: {error}: convert them") from error
     if numbers.ndim != 1:
