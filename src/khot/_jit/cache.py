@@ -14,6 +14,9 @@ _PACKAGE = Path(__file__).parents[1]
 _SOURCES = sorted([*_PACKAGE.glob("_jit/*.py"), *_PACKAGE.rglob("_compiled.py"), *_PACKAGE.rglob("_compiled/*.py")])
 _STAMP = sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
+# damaged files, and files of older releases, whose classes have gone
+_UNREADABLE = (OSError, EOFError, ValueError, UnpicklingError, AttributeError, ImportError)
+
 LEVELS = {  # levels of x86-64 processors, the newest first, with the LLVM names of the features that each one adds
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
@@ -67,14 +70,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            UnpicklingError,
-            AttributeError,
-            ImportError,
-        ):  # the last, of older releases
+        except _UNREADABLE:
             with suppress(OSError):
                 self.flush()
             return None

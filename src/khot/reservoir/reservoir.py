@@ -173,12 +173,14 @@ class Reservoir:
     def threshold(self) -> float:
         """The (k + 1)-th smallest exponential time -log(u) / w; inf if no row is left out."""
         with np.errstate(over="ignore"):
-            return float(np.exp(self._log_threshold()))
+            return float(np.exp(self._log_threshold(self._best())))
 
     @property
     def inclusion_probs(self) -> NDArray[np.float64]:
         """Chance of each row of the sample to be in it, given all other rows: 1 - exp(-weight times threshold)."""
-        return self._inclusion_probs(self._chosen())
+        rows = self._best()
+        with np.errstate(over="ignore"):
+            return -np.expm1(-np.exp(rows.log_weights[: self.k] + self._log_threshold(rows)))
 
     def total(self, values: ArrayLike) -> Total:
         """Unbiased estimate of the total of values over all rows with a positive weight.
@@ -193,14 +195,14 @@ class Reservoir:
         Total
             The estimate, and its standard error from the sample.
         """
-        rows = self._chosen()
+        q = self.inclusion_probs
         x = np.asarray(values, dtype=np.float64)
-        if x.ndim == 0 or len(x) != len(rows.ids):
+        if x.ndim == 0 or len(x) != len(q):
             raise InvalidValueError(
-                f"values must have one entry for each of the {len(rows.ids)} rows of the sample, but got shape "
+                f"values must have one entry for each of the {len(q)} rows of the sample, but got shape "
                 f"{x.shape}: pass the values in the order of sample()"
             )
-        q = self._inclusion_probs(rows).reshape(-1, *[1] * (x.ndim - 1))
+        q = q.reshape(-1, *[1] * (x.ndim - 1))
         return Total((x / q).sum(0), np.sqrt((x * x * (1 - q) / (q * q)).sum(0)))
 
     def to_bytes(self) -> bytes:
@@ -231,13 +233,9 @@ class Reservoir:
     def _chosen(self) -> Rows:
         return self._best().at(slice(self.k))
 
-    def _log_threshold(self) -> float:
-        scores = self._best().scores
-        return float(scores[self.k]) if len(scores) > self.k else math.inf
-
-    def _inclusion_probs(self, rows: Rows) -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):
-            return -np.expm1(-np.exp(rows.log_weights + self._log_threshold()))
+    def _log_threshold(self, rows: Rows) -> float:
+        """Score of the last of the k + 1 best rows; inf if there are fewer."""
+        return float(rows.scores[self.k]) if len(rows.scores) > self.k else math.inf
 
     def _settle(self) -> None:
         """Look at the rows that were added one by one."""
